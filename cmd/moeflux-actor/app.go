@@ -15,11 +15,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/moeflux/moeflux-actor/internal/device"
 	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
-
-const program = "moeflux-actor"
 
 // The exit codes.
 const (
@@ -30,7 +29,7 @@ const (
 	exitTerminated  = 143 // by SIGTERM
 )
 
-// commands is the command line. Each command has a Run(context.Context, *invocation) error.
+// commands is the command line. Each command has a Run(context.Context, *process.Invocation) error.
 type commands struct {
 	Run          runCmd          `cmd:"" help:"Generate text, streamed to stdout."`
 	Serve        serveCmd        `cmd:"" help:"Serve the model over HTTP, as clients of OpenAI's API expect it."`
@@ -53,47 +52,22 @@ type commands struct {
 
 var commandNames = []string{"run", "serve", "convert", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "tune", "state", "trace", "version", "help"}
 
-// usageError is a fault of the command line: exit code 2.
-type usageError struct{ msg string }
-
-func (e *usageError) Error() string { return e.msg }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
-
-// usage makes an error that reports the caller's settings one of the command line.
-func usage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &usageError{err.Error()}
-}
-
-// isUsage reports whether an error is a fault of the command line, or of the environment beside it.
-func isUsage(err error) bool {
-	return errors.As(err, new(*usageError)) || errors.As(err, new(*device.ConfigError))
-}
-
-// errInterrupted ends a command that was stopped and has nothing more to say.
-var errInterrupted = errors.New("interrupted")
-
 // run is the whole program except for signals; it returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, e env) int {
-	inv := &invocation{
-		stdin: cancelReader{ctx, stdin}, stdout: &resultWriter{w: stdout}, stderr: stderr, env: e,
-		stdinTerminal: e.terminal(stdin), stdoutTerminal: e.terminal(stdout), stderrTerminal: e.terminal(stderr),
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, e process.Env) int {
+	inv := &process.Invocation{
+		Stdin: process.NewCancelReader(ctx, stdin), Stdout: &process.Results{W: stdout}, Stderr: stderr, Env: e,
+		StdinTerminal: e.Terminal(stdin), StdoutTerminal: e.Terminal(stdout), StderrTerminal: e.Terminal(stderr),
 	}
 	err := dispatch(ctx, args, inv)
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errReaderGone):
+	case errors.Is(err, process.ErrReaderGone):
 		return exitOK // it has seen enough
-	case isUsage(err):
+	case process.IsUsage(err):
 		report(stderr, err)
 		return exitUsage
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, process.ErrInterrupted):
 		return signalCode(ctx)
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		report(stderr, err)
@@ -106,7 +80,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // signalCode returns the exit code of a command that a signal ended.
 func signalCode(ctx context.Context) int {
-	if s, ok := errors.AsType[signalled](context.Cause(ctx)); ok && s.Signal == syscall.SIGTERM {
+	if s, ok := errors.AsType[process.Signalled](context.Cause(ctx)); ok && s.Signal == syscall.SIGTERM {
 		return exitTerminated
 	}
 	return exitInterrupted
@@ -114,21 +88,13 @@ func signalCode(ctx context.Context) int {
 
 // report prints an error as one line.
 func report(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(err))
-}
-
-// oneLine returns an error as a user reads it: on one line, and each part of it once.
-func oneLine(err error) string { return oneLineOf(err.Error()) }
-
-func oneLineOf(text string) string {
-	lines := strings.FieldsFunc(forUsers(text), func(r rune) bool { return r == '\n' || r == '\r' })
-	return strings.Join(slices.Compact(lines), "; ")
+	fmt.Fprintf(stderr, "%s: %s\n", process.Program, flags.OneLine(err))
 }
 
 // dispatch parses the command line and runs its command.
-func dispatch(ctx context.Context, args []string, inv *invocation) error {
+func dispatch(ctx context.Context, args []string, inv *process.Invocation) error {
 	if slices.Equal(args, []string{"help", "figures"}) {
-		_, err := io.WriteString(inv.stdout, "The figures that run, bench and doctor print:\n\n"+figures.GlossaryText())
+		_, err := io.WriteString(inv.Stdout, "The figures that run, bench and doctor print:\n\n"+figures.GlossaryText())
 		return err
 	}
 	args, err := normalise(args)
@@ -140,7 +106,7 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	}
 	var cli commands
 	helped := false
-	parser, err := newCommandLine(&cli, inv.stdout, inv.stderr, func(int) { helped = true }) // called once help is printed
+	parser, err := newCommandLine(&cli, inv.Stdout, inv.Stderr, func(int) { helped = true }) // called once help is printed
 	if err != nil {
 		panic(fmt.Sprintf("the command line's own description is wrong: %v", err))
 	}
@@ -149,12 +115,12 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 	switch {
 	case helped:
 		return nil
-	case errors.Is(err, errReaderGone) || errors.As(err, new(*stdoutError)): // help was asked for
+	case errors.Is(err, process.ErrReaderGone) || errors.As(err, new(*process.StdoutError)): // help was asked for
 		return err
 	case errors.Is(err, fs.ErrNotExist): // only --config names a file here
-		return usagef("--config: %s", err)
+		return process.Usagef("--config: %s", err)
 	case err != nil:
-		return usagef("%s; see %s %s --help", nothingFollows.Replace(err.Error()), program, args[0])
+		return process.Usagef("%s; see %s %s --help", nothingFollows.Replace(err.Error()), process.Program, args[0])
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(inv)
@@ -163,7 +129,7 @@ func dispatch(ctx context.Context, args []string, inv *invocation) error {
 // newCommandLine returns the parser of the command line.
 func newCommandLine(cli *commands, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	return kong.New(cli,
-		kong.Name(program),
+		kong.Name(process.Program),
 		kong.Description("Runs Mixture-of-Experts language models whose experts stay on disk."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
@@ -214,7 +180,7 @@ func checkUTF8(args []string) error {
 		if i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.HasPrefix(a, "-") {
 			name = args[i-1] + " "
 		}
-		return usagef("%s%q is not UTF-8 text; convert it first", name, a)
+		return process.Usagef("%s%q is not UTF-8 text; convert it first", name, a)
 	}
 	return nil
 }
@@ -223,7 +189,7 @@ func checkUTF8(args []string) error {
 // commands that do not exist.
 func normalise(args []string) ([]string, error) {
 	if len(args) == 0 {
-		return nil, usagef("no command given; commands: %s; try %s run -p \"package main\"", strings.Join(commandNames, ", "), program)
+		return nil, process.Usagef("no command given; commands: %s; try %s run -p \"package main\"", strings.Join(commandNames, ", "), process.Program)
 	}
 	switch args[0] {
 	case "--help", "-h":
@@ -237,7 +203,7 @@ func normalise(args []string) ([]string, error) {
 		args = []string{args[1], "--help"}
 	}
 	if !slices.Contains(commandNames, args[0]) {
-		return nil, usagef("unknown command %q; commands: %s", args[0], strings.Join(commandNames, ", "))
+		return nil, process.Usagef("unknown command %q; commands: %s", args[0], strings.Join(commandNames, ", "))
 	}
 	return args, nil
 }

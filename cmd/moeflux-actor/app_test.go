@@ -15,19 +15,20 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // testEnv is the surroundings of a test: no terminals, and a cache folder that all tests share.
-func testEnv() env {
-	e := systemEnv(time.Now())
-	e.terminal = func(any) bool { return false }
-	e.cacheDir = func() (string, error) { return sharedCache, nil }
-	e.stateDir = func() (string, error) { return filepath.Join(sharedCache, "state"), nil }
-	e.interrupts = &interrupts{}
-	e.seed = func() uint64 { return 42 }
-	e.dumb, e.noColour, e.device.Kernels = false, false, ""
-	e.device.CUDA.Driver = noDriver // tests run alike on machines with and without a GPU
-	e.editor = func() (converse.LineReader, error) {
+func testEnv() process.Env {
+	e := process.SystemEnv(time.Now())
+	e.Terminal = func(any) bool { return false }
+	e.CacheDir = func() (string, error) { return sharedCache, nil }
+	e.StateDir = func() (string, error) { return filepath.Join(sharedCache, "state"), nil }
+	e.Interrupts = &process.Interrupts{}
+	e.Seed = func() uint64 { return 42 }
+	e.Dumb, e.NoColour, e.Device.Kernels = false, false, ""
+	e.Device.CUDA.Driver = noDriver // tests run alike on machines with and without a GPU
+	e.Editor = func() (converse.LineReader, error) {
 		return nil, errors.New("this test has no terminal to edit lines on")
 	}
 	return e
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(asProgram) {
 	case "":
 	case hungProgram:
-		os.Exit(process(hungEnv()))
+		os.Exit(runProcess(hungEnv()))
 	default:
 		main()
 	}
@@ -73,7 +74,7 @@ func call(t *testing.T, stdin string, args ...string) outcome {
 	return callWith(t.Context(), testEnv(), stdin, args...)
 }
 
-func callWith(ctx context.Context, e env, stdin string, args ...string) outcome {
+func callWith(ctx context.Context, e process.Env, stdin string, args ...string) outcome {
 	var out, errs bytes.Buffer
 	code := run(ctx, args, strings.NewReader(stdin), &out, &errs, e)
 	return outcome{code, out.String(), errs.String()}
@@ -255,7 +256,7 @@ func TestFailures(t *testing.T) {
 
 func TestNoPromptOnATerminal(t *testing.T) {
 	e := testEnv()
-	e.terminal = func(stream any) bool { _, isStdin := stream.(*strings.Reader); return isStdin }
+	e.Terminal = func(stream any) bool { _, isStdin := stream.(*strings.Reader); return isStdin }
 	o := callWith(t.Context(), e, "never read", "run")
 	if o.code != exitUsage || !strings.Contains(o.stderr, "no prompt; give it with -p TEXT") {
 		t.Errorf("exit %d, stderr %q; want %d and how to give a prompt", o.code, o.stderr, exitUsage)

@@ -16,24 +16,25 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/bench"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/forecast"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // benchEnv has too little free memory to measure its bandwidth, which takes longer than most of
 // these runs.
-func benchEnv() env {
+func benchEnv() process.Env {
 	e := testEnv()
-	e.freeMemory = func() (int64, error) { return 1 << 20, nil }
+	e.FreeMemory = func() (int64, error) { return 1 << 20, nil }
 	return e
 }
 
 // measuredEnv has enough of it.
-func measuredEnv() env {
+func measuredEnv() process.Env {
 	e := testEnv()
-	e.freeMemory = func() (int64, error) { return 512 << 20, nil }
+	e.FreeMemory = func() (int64, error) { return 512 << 20, nil }
 	return e
 }
 
-func mustBench(t *testing.T, e env, args ...string) *bench.Result {
+func mustBench(t *testing.T, e process.Env, args ...string) *bench.Result {
 	t.Helper()
 	args = append([]string{"bench", "--json"}, args...)
 	o := callWith(t.Context(), e, "", args...)
@@ -234,7 +235,7 @@ func TestBenchText(t *testing.T) {
 // The default of --warmup is 100 tokens, or what the context leaves.
 func TestBenchWarmup(t *testing.T) {
 	e := benchEnv()
-	e.freeMemory = func() (int64, error) { return 0, nil }
+	e.FreeMemory = func() (int64, error) { return 0, nil }
 	for _, c := range []struct {
 		ctx  string
 		want int
@@ -299,7 +300,7 @@ func TestBenchUsage(t *testing.T) {
 func TestBenchFailures(t *testing.T) {
 	mustCall(t, "", "inspect") // unpacks the demo model
 	e := benchEnv()
-	e.freeMemory = func() (int64, error) { return 0, errors.New("no idea") }
+	e.FreeMemory = func() (int64, error) { return 0, errors.New("no idea") }
 	o := callWith(t.Context(), e, "", "bench")
 	if o.code != exitFailed || !strings.Contains(o.stderr, "free memory is unknown: no idea") {
 		t.Errorf("exit %d, stderr %q; want %d and the reason", o.code, o.stderr, exitFailed)
@@ -317,13 +318,13 @@ func TestBenchInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			e, calls, frozen := benchEnv(), 0, time.Now()
-			e.freeMemory = func() (int64, error) {
+			e.FreeMemory = func() (int64, error) {
 				if at == 0 {
 					cancel()
 				}
 				return 512 << 20, nil
 			}
-			e.now = func() time.Time { // by one goroutine at a time
+			e.Now = func() time.Time { // by one goroutine at a time
 				if calls++; calls == at {
 					cancel()
 				}
@@ -354,7 +355,7 @@ func TestBenchOfTheChain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "model")
 	mustCall(t, "", synthArgs(dir)...)
 	e := benchEnv()
-	e.freeMemory = func() (int64, error) { return 0, nil }
+	e.FreeMemory = func() (int64, error) { return 0, nil }
 	r := mustBench(t, e, "--model", dir, "--prompt-tokens", "4", "--gen-tokens", "2", "--repeat", "1", "--sequences", "2", "--warmup", "0")
 	if r.Prompts != "chain" || r.Cases[0].Decode.Tokens != 4 {
 		t.Errorf("got %+v, want prompts of the chain and 4 tokens decoded", r)

@@ -9,40 +9,43 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // TestBenchPrintsCounters compares the figures that bench prints with the engine's own counters:
 // few slots, so that every kind of figure has something to say.
 func TestBenchPrintsCounters(t *testing.T) {
-	flags := &engineFlags{modelFlags: modelFlags{Device: "auto", Activations: "int8", Prefetch: "both", ExpertIO: "buffered", ExpertMemory: size{bytes: 3 << 20},
+	set := &flags.Engine{Settings: flags.Settings{Device: "auto", Activations: "int8", Prefetch: "both", ExpertIO: "buffered", ExpertMemory: flags.Size{Bytes: 3 << 20},
 		Trace: "off", TraceSample: 1, LogLevel: "warn", LogFormat: "text"}}
-	inv := &invocation{stdout: &resultWriter{w: &strings.Builder{}}, stderr: &strings.Builder{}, env: testEnv()}
-	s, err := openSession(t.Context(), inv, flags)
+	inv := &process.Invocation{Stdout: &process.Results{W: &strings.Builder{}}, Stderr: &strings.Builder{}, Env: testEnv()}
+	s, err := set.OpenForTokens(t.Context(), inv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	stats := func() *actors.Stats {
-		st, err := s.engine.Stats(t.Context())
+		st, err := s.Engine.Stats(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return st
 	}
 	options := bench.Options{PromptTokens: []int{5}, GenTokens: 30, Sequences: []int{1}, Repeat: 1, Cold: true}
-	h := &bench.Host{Now: inv.env.now, Memory: inv.env.memory, FreeMemory: func() (int64, error) { return 0, nil }, Note: inv.say}
+	h := &bench.Host{Now: inv.Env.Now, Memory: inv.Env.Memory, FreeMemory: func() (int64, error) { return 0, nil }, Note: inv.Say}
 	// A guess may still be read when the run ends, and end before the test looks: then both have
 	// counted something else, and the run is repeated.
 	var before, after *actors.Stats
 	var r *bench.Result
 	for range 10 {
 		// Otherwise a run may find all in memory.
-		if err := s.engine.ForgetExperts(t.Context()); err != nil {
+		if err := s.Engine.ForgetExperts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		before = stats()
-		if r, err = bench.Runs(t.Context(), h, s.toMeasure(flags), options, nil); err != nil {
+		if r, err = bench.Runs(t.Context(), h, toMeasure(s, set), options, nil); err != nil {
 			t.Fatal(err)
 		}
 		after = stats()
@@ -96,7 +99,7 @@ func TestBenchPrintsCounters(t *testing.T) {
 		t.Errorf("hits %g, kept %g; want %d and %d of %d", all.ExpertHitRate, all.ExpertKeptRate, hits, hits-used, hits+misses)
 	}
 	for _, s := range []*bench.Summary{&r.Cases[0].Prefill, &r.Cases[0].Decode} {
-		if want := fmt.Sprintf("%7.1f%%%7.1f%%%12s\n", 100*s.ExpertHitRate, 100*s.ExpertKeptRate, formatBytes(s.BytesRead)); !strings.Contains(text, want) {
+		if want := fmt.Sprintf("%7.1f%%%7.1f%%%12s\n", 100*s.ExpertHitRate, 100*s.ExpertKeptRate, figures.Bytes(s.BytesRead)); !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q\n%s", want, text)
 		}
 	}

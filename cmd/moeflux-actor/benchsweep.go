@@ -9,33 +9,35 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // sweep races all plans and prints what to run with.
-func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
+func (c *benchCmd) sweep(ctx context.Context, inv *process.Invocation, h *bench.Host, bar *process.Progress) error {
 	combinations, err := bench.Grid(c.Grid)
 	if err != nil {
-		return usagef("--grid %v", err)
+		return process.Usagef("--grid %v", err)
 	}
-	o := &flagOpener{set: &c.engineFlags, inv: inv}
+	o := &flagOpener{set: &c.Engine, inv: inv}
 	for _, s := range combinations {
 		for name := range s.Flags {
 			if !slices.Contains(raced, name) {
-				return usagef("--grid %s: no such setting; available: %s", name, strings.Join(raced, ", "))
+				return process.Usagef("--grid %s: no such setting; available: %s", name, strings.Join(raced, ", "))
 			}
 		}
 		if _, err := o.flags(s.Flags); err != nil {
 			return err
 		}
 	}
-	limit := inv.env.memoryLimit()
+	limit := inv.Env.MemoryLimit()
 	r, err := bench.Sweep(ctx, h, c.options(), combinations, o)
 	if err != nil {
 		return err
 	}
-	bar.clear()
+	bar.Clear()
 	r.MemoryLimit = limit
-	if r.Model, err = modelDir(context.WithoutCancel(ctx), inv, c.Model, c.CacheDir); err != nil {
+	if r.Model, err = flags.ModelDir(context.WithoutCancel(ctx), inv, c.Model, c.CacheDir); err != nil {
 		return err
 	}
 	r.Best = c.bestCommand(r)
@@ -44,13 +46,13 @@ func (c *benchCmd) sweep(ctx context.Context, inv *invocation, h *bench.Host, ba
 
 // bestCommand is what to run with after a sweep.
 func (c *benchCmd) bestCommand(r *bench.SweepResult) string {
-	words, swept := []string{program, "run", "--model", quoted(r.Model)}, map[string]string{"model": ""}
+	words, swept := []string{process.Program, "run", "--model", flags.Quoted(r.Model)}, map[string]string{"model": ""}
 	var chosen []string
 	for _, a := range r.Chosen() {
 		name, value, _ := strings.Cut(a, "=")
-		swept[name], chosen = value, append(chosen, "--"+name, quoted(value))
+		swept[name], chosen = value, append(chosen, "--"+name, flags.Quoted(value))
 	}
-	return strings.Join(slices.Concat(words, c.given(swept), chosen), " ")
+	return strings.Join(slices.Concat(words, c.Given(swept), chosen), " ")
 }
 
 // raced are the flags that a sweep may race.
@@ -58,18 +60,18 @@ var raced = []string{"ring-depth", "read-workers", "prefetch", "chunk-rows", "ex
 
 // flagOpener opens the model with the flags of a command and others in their place.
 type flagOpener struct {
-	set *engineFlags
-	inv *invocation
+	set *flags.Engine
+	inv *process.Invocation
 }
 
 // flags returns the command's flags with others in their place.
-func (o *flagOpener) flags(of bench.Flags) (*engineFlags, error) {
+func (o *flagOpener) flags(of bench.Flags) (*flags.Engine, error) {
 	set := *o.set
 	for name, value := range of {
-		if err := set.set(name, value); errors.As(err, new(*usageError)) {
+		if err := set.Set(name, value); errors.As(err, new(*process.UsageError)) {
 			return nil, err
 		} else if err != nil {
-			return nil, usagef("--grid %s=%s: %v", name, value, err)
+			return nil, process.Usagef("--grid %s=%s: %v", name, value, err)
 		}
 	}
 	return &set, nil
@@ -81,7 +83,7 @@ func (o *flagOpener) Plan(ctx context.Context, of bench.Flags) (actors.Info, err
 	if err != nil {
 		return actors.Info{}, err
 	}
-	return f.plan(ctx, o.inv, slog.New(slog.DiscardHandler))
+	return f.Plan(ctx, o.inv, slog.New(slog.DiscardHandler))
 }
 
 // Open is that of bench.Opener.
@@ -91,15 +93,4 @@ func (o *flagOpener) Open(ctx context.Context, of bench.Flags) (*bench.Model, er
 		return nil, err
 	}
 	return openBench(ctx, o.inv, f)
-}
-
-// quoted quotes a word for a shell.
-func quoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=%+,:@", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

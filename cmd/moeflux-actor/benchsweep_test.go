@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 )
 
 // sweepArgs race four settings of the demo model with few slots.
@@ -89,7 +90,7 @@ func name0(s *bench.SweepSetting) string {
 
 // TestSweepVerdict recommends a setting only if the pairs say that it is faster.
 func TestSweepVerdict(t *testing.T) {
-	cmd := &benchCmd{engineFlags: engineFlags{modelFlags: modelFlags{Activations: "int8"}}}
+	cmd := &benchCmd{Engine: flags.Engine{Settings: flags.Settings{Activations: "int8"}}}
 	defaults := &bench.SweepSetting{Defaults: true, Flags: bench.Flags{}, Runs: make([]bench.Run, 1)}
 	faster := &bench.SweepSetting{Flags: bench.Flags{"ring-depth": "1"}, Args: []string{"ring-depth=1"}, Runs: make([]bench.Run, 1)}
 	defaults.Runs[0].Decode.Seconds, faster.Runs[0].Decode.Seconds = 10, 9
@@ -130,7 +131,7 @@ func TestSweepInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	e, limits := benchEnv(), 0
-	e.memoryLimit = func() int64 { // asked once by the sweep and once a session
+	e.MemoryLimit = func() int64 { // asked once by the sweep and once a session
 		if limits++; limits == 4 {
 			cancel()
 		}
@@ -145,7 +146,7 @@ func TestSweepInterrupted(t *testing.T) {
 
 func TestQuoted(t *testing.T) {
 	for in, want := range map[string]string{"4GiB": "4GiB", "/a/b-c_1.2": "/a/b-c_1.2", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "50%": "50%"} {
-		if got := quoted(in); got != want {
+		if got := flags.Quoted(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}
 	}

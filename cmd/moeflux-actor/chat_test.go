@@ -121,12 +121,12 @@ func TestChatReasoning(t *testing.T) {
 	}
 	// On a terminal the reasoning is dim, the marks are gone.
 	e := testEnv()
-	e.terminal = func(stream any) bool { _, isOut := stream.(*bytes.Buffer); return isOut }
+	e.Terminal = func(stream any) bool { _, isOut := stream.(*bytes.Buffer); return isOut }
 	want := converse.DimOn + converse.Visible(thought) + converse.DimOff + "\n\n" + converse.Visible(said)
 	if o := callWith(t.Context(), e, "", args...); o.stdout != want+"\n" && o.stdout != want {
 		t.Errorf("on a terminal %q, want %q", o.stdout, want)
 	}
-	e.noColour = true
+	e.NoColour = true
 	want = "<think>\n" + converse.Visible(thought) + "\n</think>\n\n" + converse.Visible(said)
 	if o := callWith(t.Context(), e, "", args...); o.stdout != want+"\n" && o.stdout != want {
 		t.Errorf("on a terminal without colours %q, want %q", o.stdout, want)

@@ -10,6 +10,8 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -42,11 +44,11 @@ type benchCmd struct {
 	Mixed        bool          `help:"Instead of runs, let one text decode while another reads a prompt, for several values of --prompt-share or for the one given, and compare both with each alone."`
 	JSON         bool          `name:"json" help:"Print one JSON object: the setting, the memory's bandwidth, and for every case prefill and decode with median, minimum, maximum and every run. With --soak: every minute and the verdict."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // Run measures a model's speed.
-func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *benchCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.PromptTokens == nil {
 		c.PromptTokens = []int{benchPrompt}
 		if c.Mixed {
@@ -56,28 +58,28 @@ func (c *benchCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := c.checkCounts(); err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	if c.Tuned == "" { // what is measured is what the command line says
 		c.Tuned = moeflux.TunedOff
 	}
-	bar := newProgress(inv)
-	defer bar.clear()
+	bar := process.NewProgress(inv)
+	defer bar.Clear()
 	h := benchHost(inv, bar)
 	err := c.measure(ctx, inv, h, bar)
 	var long *bench.TooLongError
 	switch {
 	case errors.As(err, &long):
-		return usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", long.PromptTokens, long.GenTokens, long.Context)
+		return process.Usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", long.PromptTokens, long.GenTokens, long.Context)
 	case errors.Is(err, stages.ErrExpertsMapped):
-		return usagef("--forget needs expert slots, but these experts are mapped; add --expert-io direct or buffered")
+		return process.Usagef("--forget needs expert slots, but these experts are mapped; add --expert-io direct or buffered")
 	}
 	return err
 }
 
 // measure measures in the way that the flags say, and prints.
-func (c *benchCmd) measure(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
+func (c *benchCmd) measure(ctx context.Context, inv *process.Invocation, h *bench.Host, bar *process.Progress) error {
 	switch {
 	case c.Sweep:
 		return c.sweep(ctx, inv, h, bar)
@@ -86,7 +88,7 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, h *bench.Host, 
 	case c.Soak > 0:
 		return c.soak(ctx, inv, h, bar)
 	}
-	plan, err := c.plan(ctx, inv, slog.New(slog.DiscardHandler)) // openSession will say it
+	plan, err := c.Plan(ctx, inv, slog.New(slog.DiscardHandler)) // openSession will say it
 	if err != nil {
 		return err
 	}
@@ -94,45 +96,45 @@ func (c *benchCmd) measure(ctx context.Context, inv *invocation, h *bench.Host, 
 	if err != nil {
 		return err
 	}
-	m, err := openBench(ctx, inv, &c.engineFlags)
+	m, err := openBench(ctx, inv, &c.Engine)
 	if err != nil {
 		return err
 	}
 	r, err := bench.Runs(ctx, h, m, c.options(), memory)
 	if err == nil {
-		bar.clear()
+		bar.Clear()
 		err = c.print(inv, r, r.Text, r.Interrupted)
 	}
 	return errors.Join(err, m.Close())
 }
 
 // mixed measures every share and prints the curve.
-func (c *benchCmd) mixed(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
+func (c *benchCmd) mixed(ctx context.Context, inv *process.Invocation, h *bench.Host, bar *process.Progress) error {
 	shares := mixedShares
 	if c.PromptShare > 0 {
 		shares = []float64{c.PromptShare}
 	}
 	r, err := bench.Mix(ctx, h, c.options(), shares, func(ctx context.Context, share float64) (*bench.Model, error) {
-		set := c.engineFlags
+		set := c.Engine
 		set.PromptShare = share
 		return openModelToMeasure(ctx, inv, &set)
 	})
 	if err != nil {
 		return err
 	}
-	bar.clear()
+	bar.Clear()
 	return c.print(inv, r, r.Text, r.Interrupted)
 }
 
 // soak prints the figures of every minute and the verdict.
-func (c *benchCmd) soak(ctx context.Context, inv *invocation, h *bench.Host, bar *progress) error {
-	m, err := openBench(ctx, inv, &c.engineFlags)
+func (c *benchCmd) soak(ctx context.Context, inv *process.Invocation, h *bench.Host, bar *process.Progress) error {
+	m, err := openBench(ctx, inv, &c.Engine)
 	if err != nil {
 		return err
 	}
 	r, err := bench.Soak(ctx, h, m, c.options(), c.Soak, &soakWatch{inv, bar, c.JSON})
 	if err == nil {
-		bar.clear()
+		bar.Clear()
 		err = c.print(inv, r, r.Text, r.Interrupted)
 	}
 	return errors.Join(err, m.Close())
@@ -146,42 +148,42 @@ func (c *benchCmd) options() bench.Options {
 }
 
 // benchHost is this process for measurements, which show how far they are with a bar.
-func benchHost(inv *invocation, bar *progress) *bench.Host {
+func benchHost(inv *process.Invocation, bar *process.Progress) *bench.Host {
 	return &bench.Host{
-		Now: inv.env.now, Memory: inv.env.memory, FreeMemory: inv.env.freeMemory, Note: inv.say,
+		Now: inv.Env.Now, Memory: inv.Env.Memory, FreeMemory: inv.Env.FreeMemory, Note: inv.Say,
 		Progress: func(what string, done, total int64) {
-			if what != "soak" || inv.stderrTerminal { // a soak has lines of its own
-				bar.update(what, done, total, formatCount)
+			if what != "soak" || inv.StderrTerminal { // a soak has lines of its own
+				bar.Update(what, done, total, process.FormatCount)
 			}
 		},
 	}
 }
 
 // nobodyWaits sets --max-waiting, unless it is given.
-func (f *engineFlags) nobodyWaits() {
+func nobodyWaits(f *flags.Engine) {
 	if f.MaxWaiting == 0 {
 		f.MaxWaiting = bench.MaxWaiting
 	}
 }
 
 // openBench opens the model that the flags name, for texts none of which waits for another.
-func openBench(ctx context.Context, inv *invocation, f *engineFlags) (*bench.Model, error) {
-	f.nobodyWaits()
+func openBench(ctx context.Context, inv *process.Invocation, f *flags.Engine) (*bench.Model, error) {
+	nobodyWaits(f)
 	return openModelToMeasure(ctx, inv, f)
 }
 
-func openModelToMeasure(ctx context.Context, inv *invocation, f *engineFlags) (*bench.Model, error) {
-	s, err := openSession(ctx, inv, f)
+func openModelToMeasure(ctx context.Context, inv *process.Invocation, f *flags.Engine) (*bench.Model, error) {
+	s, err := f.OpenForTokens(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
-	return s.toMeasure(f), nil
+	return toMeasure(s, f), nil
 }
 
 // toMeasure returns the model for measurements.
-func (s *session) toMeasure(f *engineFlags) *bench.Model {
+func toMeasure(s *flags.Opened, f *flags.Engine) *bench.Model {
 	return &bench.Model{
-		Config: actors.Config{Model: s.dir, ExpertsDir: f.ExpertsDir}, Engine: s.engine, MemoryLimit: s.memoryLimit, Span: s.span, Close: s.close,
+		Config: actors.Config{Model: s.Dir, ExpertsDir: f.ExpertsDir}, Engine: s.Engine, MemoryLimit: s.MemoryLimit, Span: s.Span, Close: s.Close,
 	}
 }
 
@@ -197,38 +199,38 @@ func (c *benchCmd) checkCounts() error {
 	} {
 		for i, v := range f.values {
 			if v < f.least || v > benchMost {
-				return usagef("%s %d must be from %d to %d", f.name, v, f.least, benchMost)
+				return process.Usagef("%s %d must be from %d to %d", f.name, v, f.least, benchMost)
 			}
 			if slices.Contains(f.values[:i], v) {
-				return usagef("%s names %d twice", f.name, v)
+				return process.Usagef("%s names %d twice", f.name, v)
 			}
 		}
 		if len(f.values) == 0 {
-			return usagef("%s is empty; give a number, or several with commas", f.name)
+			return process.Usagef("%s is empty; give a number, or several with commas", f.name)
 		}
 	}
 	one := len(c.PromptTokens) == 1 && len(c.Sequences) == 1
 	switch {
 	case c.Mixed && (c.Cold || c.Sweep || c.Soak > 0 || c.Forget):
-		return usagef("--mixed cannot be combined with --cold, --sweep, --soak or --forget")
+		return process.Usagef("--mixed cannot be combined with --cold, --sweep, --soak or --forget")
 	case c.Cold && (c.Sweep || c.Soak > 0) || c.Sweep && c.Soak > 0:
-		return usagef("--cold, --sweep and --soak exclude each other")
+		return process.Usagef("--cold, --sweep and --soak exclude each other")
 	case c.Forget && (c.Cold || c.Sweep || c.Soak > 0):
-		return usagef("--forget cannot be combined with --cold, --sweep or --soak")
+		return process.Usagef("--forget cannot be combined with --cold, --sweep or --soak")
 	case len(c.Grid) > 0 && !c.Sweep:
-		return usagef("--grid does nothing without --sweep")
+		return process.Usagef("--grid does nothing without --sweep")
 	case c.Cold && (!one || c.Sequences[0] != 1 || c.repeat() != 1):
-		return usagef("--cold is one run of one text, since a second run would find what the first one read; start bench again, or use --forget")
+		return process.Usagef("--cold is one run of one text, since a second run would find what the first one read; start bench again, or use --forget")
 	case c.Sweep && !one:
-		return usagef("--sweep takes one length of prompts and one number of sequences")
+		return process.Usagef("--sweep takes one length of prompts and one number of sequences")
 	case c.Mixed && (len(c.PromptTokens) != 1 || len(c.Sequences) != 1 || c.Sequences[0] != 1):
-		return usagef("--mixed takes one length of prompts; it has one text and one prompt")
+		return process.Usagef("--mixed takes one length of prompts; it has one text and one prompt")
 	case c.Soak < 0:
-		return usagef("--soak %v must be a time like 20m", c.Soak)
+		return process.Usagef("--soak %v must be a time like 20m", c.Soak)
 	case c.Soak > 0 && c.Soak < soakLeast:
-		return usagef("--soak %v must be %v or more", c.Soak, soakLeast)
+		return process.Usagef("--soak %v must be %v or more", c.Soak, soakLeast)
 	case c.Soak > 0 && !one:
-		return usagef("--soak takes one length of prompts and one number of sequences")
+		return process.Usagef("--soak takes one length of prompts and one number of sequences")
 	}
 	return nil
 }
@@ -260,18 +262,18 @@ func (c *benchCmd) warmup() int {
 }
 
 // print prints a result, and says whether it was interrupted.
-func (c *benchCmd) print(inv *invocation, r any, text func() string, interrupted bool) error {
-	err := inv.print(c.JSON, r, text)
+func (c *benchCmd) print(inv *process.Invocation, r any, text func() string, interrupted bool) error {
+	err := inv.Print(c.JSON, r, text)
 	if err == nil && interrupted {
-		return errInterrupted
+		return process.ErrInterrupted
 	}
 	return err
 }
 
 // soakWatch prints a soak's lines as they come: to stdout, or to stderr if stdout is for JSON.
 type soakWatch struct {
-	inv  *invocation
-	bar  *progress
+	inv  *process.Invocation
+	bar  *process.Progress
 	json bool
 }
 
@@ -289,11 +291,11 @@ func (w *soakWatch) Window(end time.Duration, f *bench.SoakWindow) error {
 }
 
 func (w *soakWatch) line(text string) error {
-	w.bar.clear()
+	w.bar.Clear()
 	if w.json {
-		w.inv.say("%s", text)
+		w.inv.Say("%s", text)
 		return nil
 	}
-	_, err := w.inv.stdout.Write([]byte(text + "\n"))
+	_, err := w.inv.Stdout.Write([]byte(text + "\n"))
 	return err
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/jsonlines"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -19,19 +21,19 @@ type chatTemplateCmd struct {
 }
 
 // Run renders stdin line by line.
-func (c *chatTemplateCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *chatTemplateCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.Model != "" && c.Template != "" {
-		return usagef("--model and --template are both given; use one")
+		return process.Usagef("--model and --template are both given; use one")
 	}
 	template, err := c.open(ctx, inv)
 	if err != nil {
 		return err
 	}
-	return jsonlines.Translate(ctx, inv.stdin, inv.stdout, func(line []byte) (any, error) { return jsonlines.Render(template, line) })
+	return jsonlines.Translate(ctx, inv.Stdin, inv.Stdout, func(line []byte) (any, error) { return jsonlines.Render(template, line) })
 }
 
-func (c *chatTemplateCmd) open(ctx context.Context, inv *invocation) (*chat.Template, error) {
-	o := chat.Options{BOS: c.BOS, EOS: c.EOS, Now: inv.env.now}
+func (c *chatTemplateCmd) open(ctx context.Context, inv *process.Invocation) (*chat.Template, error) {
+	o := chat.Options{BOS: c.BOS, EOS: c.EOS, Now: inv.Env.Now}
 	if c.Template != "" {
 		text, err := os.ReadFile(c.Template)
 		if err != nil {
@@ -39,7 +41,7 @@ func (c *chatTemplateCmd) open(ctx context.Context, inv *invocation) (*chat.Temp
 		}
 		return chat.Parse(c.Template, string(text), o)
 	}
-	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
+	dir, err := flags.ModelDir(ctx, inv, c.Model, c.CacheDir)
 	if err != nil {
 		return nil, err
 	}

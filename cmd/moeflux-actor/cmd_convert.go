@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
@@ -23,18 +25,18 @@ type convertCmd struct {
 func parseLayout(name string) (rowOrder bool, err error) {
 	layout := quant.Panels
 	if name != "" && layout.UnmarshalText([]byte(name)) != nil {
-		return false, usagef("--layout %q is unknown; available: panels, rows", name)
+		return false, process.Usagef("--layout %q is unknown; available: panels, rows", name)
 	}
 	return layout == quant.Rows, nil
 }
 
 // Run converts.
-func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *convertCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.Bits != 0 && c.Bits != 4 && c.Bits != 8 {
-		return usagef("--bits %d: must be 4 or 8, or 0 to keep matrices as they are", c.Bits)
+		return process.Usagef("--bits %d: must be 4 or 8, or 0 to keep matrices as they are", c.Bits)
 	}
 	if b := c.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return usagef("--expert-bits %d: must be 2, 4 or 8, or 0 for that of --bits", b)
+		return process.Usagef("--expert-bits %d: must be 2, 4 or 8, or 0 for that of --bits", b)
 	}
 	rowOrder, err := parseLayout(c.Layout)
 	if err != nil {
@@ -43,32 +45,32 @@ func (c *convertCmd) Run(ctx context.Context, inv *invocation) error {
 	if ggufinfo.Is(c.Src) {
 		return fmt.Errorf("%s cannot be converted: %s", c.Src, ggufinfo.NotRun)
 	}
-	begin := inv.env.now()
-	bar := newProgress(inv)
+	begin := inv.Env.Now()
+	bar := process.NewProgress(inv)
 	err = convert.Convert(ctx, c.Src, c.Dst, convert.Options{
 		Bits:       c.Bits,
 		ExpertBits: c.ExpertBits,
 		RowOrder:   rowOrder,
 		Progress: func(p convert.Progress) {
 			if p.Warning != "" {
-				bar.clear()
-				inv.say("%s", p.Warning)
+				bar.Clear()
+				inv.Say("%s", p.Warning)
 			}
-			bar.update(p.Step, p.Done, p.Total, formatBytes)
+			bar.Update(p.Step, p.Done, p.Total, figures.Bytes)
 		},
 	})
-	bar.clear()
+	bar.Clear()
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		inv.say("interrupted; give the same command again to go on from here")
-		return errInterrupted
+		inv.Say("interrupted; give the same command again to go on from here")
+		return process.ErrInterrupted
 	}
 	if err != nil {
 		return err
 	}
-	seconds := inv.env.now().Sub(begin).Seconds()
+	seconds := inv.Env.Now().Sub(begin).Seconds()
 	if c.JSON {
-		return writeJSON(inv.stdout, map[string]any{"dst": c.Dst, "seconds": seconds})
+		return process.WriteJSON(inv.Stdout, map[string]any{"dst": c.Dst, "seconds": seconds})
 	}
-	_, err = fmt.Fprintf(inv.stdout, "%s is complete after %.0f s; run it with %s run --model %s -p TEXT\n", c.Dst, seconds, program, c.Dst)
+	_, err = fmt.Fprintf(inv.Stdout, "%s is complete after %.0f s; run it with %s run --model %s -p TEXT\n", c.Dst, seconds, process.Program, c.Dst)
 	return err
 }

@@ -6,64 +6,66 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/forecast"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 type doctorCmd struct {
 	Dir  string `arg:"" optional:"" name:"DIR" help:"The packed model directory. Default: that of --model, or the demo model."`
 	JSON bool   `name:"json" help:"Print one JSON object: machine, memory, disk, plan, forecast and why."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // Run measures, plans and predicts.
-func (c *doctorCmd) Run(ctx context.Context, inv *invocation) error {
-	if err := c.takeDir(c.Dir); err != nil {
+func (c *doctorCmd) Run(ctx context.Context, inv *process.Invocation) error {
+	if err := c.TakeDir(c.Dir); err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	if c.Profile == "" { // as in run
-		c.Profile = profileAuto
+		c.Profile = flags.ProfileAuto
 	}
 	r, err := c.examine(ctx, inv)
 	if err != nil {
 		return err
 	}
-	return inv.print(c.JSON, r, r.Text)
+	return inv.Print(c.JSON, r, r.Text)
 }
 
 // examine does everything but printing.
-func (c *doctorCmd) examine(ctx context.Context, inv *invocation) (_ *forecast.Report, err error) {
-	s := forecast.Subject{Threads: c.Threads, Variants: host.Variants(), Note: inv.say}
+func (c *doctorCmd) examine(ctx context.Context, inv *process.Invocation) (_ *forecast.Report, err error) {
+	s := forecast.Subject{Threads: c.Threads, Variants: host.Variants(), Note: inv.Say}
 	if s.Machine, err = machineOf(inv); err != nil {
 		return nil, err
 	}
-	if s.Kernels, err = inv.env.device.Variant(); err != nil {
+	if s.Kernels, err = inv.Env.Device.Variant(); err != nil {
 		return nil, err
 	}
-	if s.Config, err = c.settings(ctx, inv, c.logger(inv.stderr)); err != nil {
+	if s.Config, err = c.Configure(ctx, inv, c.Logger(inv.Stderr)); err != nil {
 		return nil, err
 	}
 	r, err := forecast.Examine(ctx, s)
 	if err := errors.Join(err, s.Config.Device.Close()); err != nil {
 		return nil, err
 	}
-	r.Plan.Error, r.Plan.Advice = oneLineOf(r.Plan.Error), forUsers(r.Plan.Advice)
+	r.Plan.Error, r.Plan.Advice = flags.OneLineOf(r.Plan.Error), flags.ForUsers(r.Plan.Advice)
 	for i, why := range r.Why {
-		r.Why[i] = forUsers(why)
+		r.Why[i] = flags.ForUsers(why)
 	}
 	return r, nil
 }
 
-func machineOf(inv *invocation) (m forecast.Machine, err error) {
-	if m.Memory, err = inv.env.memory(); err == nil {
-		m.Free, err = inv.env.freeMemory()
+func machineOf(inv *process.Invocation) (m forecast.Machine, err error) {
+	if m.Memory, err = inv.Env.Memory(); err == nil {
+		m.Free, err = inv.Env.FreeMemory()
 	}
 	if err != nil {
 		return m, fmt.Errorf("the machine's memory is unknown: %w", err)
 	}
-	m.MemoryLimit = inv.env.memoryLimit()
+	m.MemoryLimit = inv.Env.MemoryLimit()
 	return m, nil
 }

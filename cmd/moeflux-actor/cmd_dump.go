@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/dump"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 )
 
@@ -24,69 +27,69 @@ type dumpCmd struct {
 	Tolerance float64   `default:"0.001" placeholder:"X" help:"With --compare: how far a number may be off, as a part of the largest number of its row. Default: 0.001."`
 	JSON      bool      `name:"json" help:"Print one JSON object: out, names, tensors; with --compare the differences."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // Run computes and writes the file, or compares two.
-func (c *dumpCmd) Run(ctx context.Context, inv *invocation) (err error) {
+func (c *dumpCmd) Run(ctx context.Context, inv *process.Invocation) (err error) {
 	r := dump.Request{Layers: c.Layers, OneByOne: c.OneByOne, Plain: c.Plain, Input: c.Input, Only: c.Only, Experts: c.Experts, Weights: c.Weights}
 	switch {
 	case c.Compare && (len(c.Files) != 2 || c.IDs != "" || c.Input != "" || c.Out != ""):
-		return usagef("--compare takes two files, and none of --ids, --input, --out")
+		return process.Usagef("--compare takes two files, and none of --ids, --input, --out")
 	case c.Compare && !(c.Tolerance >= 0):
-		return usagef("--tolerance %v: must be 0 or more", c.Tolerance)
+		return process.Usagef("--tolerance %v: must be 0 or more", c.Tolerance)
 	case c.Compare:
 		return c.compare(inv)
 	case len(c.Files) > 0:
-		return usagef("unexpected %s; two files are compared with --compare", c.Files[0])
+		return process.Usagef("unexpected %s; two files are compared with --compare", c.Files[0])
 	case c.IDs == "" && c.Input == "" || c.Out == "":
-		return usagef("give --ids FILE or --input FILE and --out FILE, or --compare and two files")
+		return process.Usagef("give --ids FILE or --input FILE and --out FILE, or --compare and two files")
 	case c.IDs != "":
-		r.Texts, err = c.readPrompts(inv, c.IDs, c.Out)
+		r.Texts, err = readPrompts(inv, &c.Engine, c.IDs, c.Out)
 	default:
-		err = errors.Join(c.check(), checkOutput(c.Out))
+		err = errors.Join(c.Check(), process.CheckOutput(c.Out))
 	}
 	if err == nil {
 		err = r.Check()
 	}
-	inv.partial = true
+	inv.Partial = true
 	if err == nil {
-		err = c.withTokens(ctx, inv, func(s *session) error { return c.dump(ctx, inv, s, r) })
+		err = c.WithTokens(ctx, inv, func(s *flags.Opened) error { return c.dump(ctx, inv, s, r) })
 	}
 	if errors.As(err, new(*dump.SettingError)) {
-		return usage(err)
+		return process.Usage(err)
 	}
 	return err
 }
 
-func (c *dumpCmd) dump(ctx context.Context, inv *invocation, s *session, r dump.Request) error {
-	bar := newProgress(inv)
-	defer bar.clear()
-	tensors, names, err := dump.Run(ctx, s.engine, s.span, r, bar.of("dump"))
+func (c *dumpCmd) dump(ctx context.Context, inv *process.Invocation, s *flags.Opened, r dump.Request) error {
+	bar := process.NewProgress(inv)
+	defer bar.Clear()
+	tensors, names, err := dump.Run(ctx, s.Engine, s.Span, r, bar.Of("dump"))
 	if err != nil {
 		return err
 	}
-	bar.clear()
-	if err := safetensors.WriteFile(c.Out, tensors, dump.Metadata(s.engine.Info())); err != nil {
+	bar.Clear()
+	if err := safetensors.WriteFile(c.Out, tensors, dump.Metadata(s.Engine.Info())); err != nil {
 		return err
 	}
 	if c.JSON {
-		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tensors": len(tensors)})
+		return process.WriteJSON(inv.Stdout, map[string]any{"out": c.Out, "names": names, "tensors": len(tensors)})
 	}
-	inv.say("wrote %s of %s to %s", counted(len(tensors), "tensor"), counted(len(names), "input"), c.Out)
+	inv.Say("wrote %s of %s to %s", figures.Counted(len(tensors), "tensor"), figures.Counted(len(names), "input"), c.Out)
 	return nil
 }
 
 // compare fails where a tensor departs, so that scripts can tell.
-func (c *dumpCmd) compare(inv *invocation) error {
+func (c *dumpCmd) compare(inv *process.Invocation) error {
 	r, err := dump.CompareFiles(c.Files[0], c.Files[1], c.Tolerance)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		err = writeJSON(inv.stdout, r)
+		err = process.WriteJSON(inv.Stdout, r)
 	} else {
-		_, err = fmt.Fprint(inv.stdout, r.Text())
+		_, err = fmt.Fprint(inv.Stdout, r.Text())
 	}
 	if err == nil && r.First != nil {
 		err = fmt.Errorf("the dumps differ, first in %s", r.First.Name)

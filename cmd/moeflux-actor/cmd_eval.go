@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/eval"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 type evalCmd struct {
@@ -12,18 +14,18 @@ type evalCmd struct {
 	Window int    `default:"512" placeholder:"W" help:"Ids per window; the state is emptied between windows. Default: 512."`
 	JSON   bool   `name:"json" help:"Print one JSON object: nll, mean_nll, ppl, tokens, seconds."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // Run measures the loss.
-func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *evalCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.Window < 1 {
-		return usagef("--window %d: must be 1 or more", c.Window)
+		return process.Usagef("--window %d: must be 1 or more", c.Window)
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
-	data, err := readInput(inv, c.IDs)
+	data, err := process.ReadInput(inv, c.IDs)
 	if err != nil {
 		return fmt.Errorf("the ids cannot be read: %w", err)
 	}
@@ -34,20 +36,20 @@ func (c *evalCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)
 	}
-	return c.withTokens(ctx, inv, func(s *session) error { return c.eval(ctx, inv, s, ids) })
+	return c.WithTokens(ctx, inv, func(s *flags.Opened) error { return c.eval(ctx, inv, s, ids) })
 }
 
-func (c *evalCmd) eval(ctx context.Context, inv *invocation, s *session, ids []int32) error {
-	if err := eval.CheckVocab(ids, s.engine.Model().VocabSize); err != nil {
+func (c *evalCmd) eval(ctx context.Context, inv *process.Invocation, s *flags.Opened, ids []int32) error {
+	if err := eval.CheckVocab(ids, s.Engine.Model().VocabSize); err != nil {
 		return fmt.Errorf("%s: %w", c.IDs, err)
 	}
-	bar, begin := newProgress(inv), inv.env.now()
-	defer bar.clear()
-	r, err := eval.Loss(ctx, s.engine, s.span, ids, c.Window, bar.of("eval"))
+	bar, begin := process.NewProgress(inv), inv.Env.Now()
+	defer bar.Clear()
+	r, err := eval.Loss(ctx, s.Engine, s.Span, ids, c.Window, bar.Of("eval"))
 	if err != nil {
 		return err
 	}
-	bar.clear()
-	r.Seconds = inv.env.now().Sub(begin).Seconds()
-	return inv.print(c.JSON, r, r.Text)
+	bar.Clear()
+	r.Seconds = inv.Env.Now().Sub(begin).Seconds()
+	return inv.Print(c.JSON, r, r.Text)
 }

@@ -8,7 +8,9 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
@@ -19,7 +21,7 @@ type inspectCmd struct {
 	Verify bool   `help:"Compare every file with its checksum. It reads the whole model."`
 	JSON   bool   `name:"json" help:"Print one JSON object."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // inspectResult is what inspect prints.
@@ -45,15 +47,15 @@ type stateBytes struct {
 type modelSampling struct {
 	File  bool   `json:"file"` // there is a generation_config.json
 	Error string `json:"error,omitempty"`
-	samplingUsed
+	flags.SamplingUsed
 }
 
 func readSampling(dir string) (m modelSampling) {
 	own, _, err := moeflux.Defaults(dir)
 	if err != nil {
-		return modelSampling{File: true, Error: oneLine(err)}
+		return modelSampling{File: true, Error: flags.OneLine(err)}
 	}
-	m.samplingUsed = (&samplingFlags{}).choose(own)
+	m.SamplingUsed = (&flags.Sampling{}).Choose(own)
 	raw, err := weights.ReadGeneration(dir)
 	m.File = raw != nil && err == nil
 	return m
@@ -82,29 +84,29 @@ func (m *modelSampling) text() string {
 }
 
 // gguf shows what a GGUF file holds.
-func (c *inspectCmd) gguf(inv *invocation) error {
+func (c *inspectCmd) gguf(inv *process.Invocation) error {
 	if c.Verify {
-		return usagef("--verify: %s is a GGUF file, which has no checksums", c.Model)
+		return process.Usagef("--verify: %s is a GGUF file, which has no checksums", c.Model)
 	}
 	r, err := ggufinfo.Read(c.Model)
 	if err != nil {
 		return err
 	}
-	return inv.print(c.JSON, r, r.String)
+	return inv.Print(c.JSON, r, r.String)
 }
 
 // Run shows what a directory or a GGUF file holds.
-func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
-	if err := c.takeDir(c.Dir); err != nil {
+func (c *inspectCmd) Run(ctx context.Context, inv *process.Invocation) error {
+	if err := c.TakeDir(c.Dir); err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	if ggufinfo.Is(c.Model) {
 		return c.gguf(inv)
 	}
-	of, err := c.files(ctx, inv)
+	of, err := filesOf(ctx, inv, &c.Engine)
 	if err != nil {
 		return err
 	}
@@ -121,13 +123,13 @@ func (c *inspectCmd) Run(ctx context.Context, inv *invocation) error {
 		}
 		r.Verified = true
 	}
-	return inv.print(c.JSON, r, r.text)
+	return inv.Print(c.JSON, r, r.text)
 }
 
-// files names the model's files.
-func (f *engineFlags) files(ctx context.Context, inv *invocation) (of actors.Config, err error) {
+// filesOf names the model's files.
+func filesOf(ctx context.Context, inv *process.Invocation, f *flags.Engine) (of actors.Config, err error) {
 	of.ExpertsDir = f.ExpertsDir
-	of.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir)
+	of.Model, err = flags.ModelDir(ctx, inv, f.Model, f.CacheDir)
 	return of, err
 }
 
@@ -155,19 +157,19 @@ func inspectFiles(of actors.Config) (*inspectResult, error) {
 
 // plan says what the engine would run with. That it would not is part of the result; bad flags are
 // an error.
-func (c *inspectCmd) plan(ctx context.Context, inv *invocation, r *inspectResult) error {
+func (c *inspectCmd) plan(ctx context.Context, inv *process.Invocation, r *inspectResult) error {
 	c.Model = r.Dir
-	i, err := c.engineFlags.plan(ctx, inv, c.logger(inv.stderr))
+	i, err := c.Engine.Plan(ctx, inv, c.Logger(inv.Stderr))
 	switch {
-	case isUsage(err) || err != nil && ctx.Err() != nil:
+	case process.IsUsage(err) || err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		r.Here.Error = oneLine(err)
+		r.Here.Error = flags.OneLine(err)
 		return nil
 	}
 	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
 	r.Here = figures.SettingsOf(&i)
-	sayTopK(inv, &i, r.Shape.ExpertsPerToken)
+	flags.SayTopK(inv, &i, r.Shape.ExpertsPerToken)
 	return nil
 }
 
@@ -182,17 +184,17 @@ func (r *inspectResult) text() string {
 	line("sizes", "hidden %d, %d heads of %d (%d key-value heads), vocabulary %d, context %d", s.Hidden, s.Heads, s.HeadDim, s.KVHeads, s.Vocab, s.Context)
 	line("experts", "%d a layer, %d per token, width %d, stored as %s%s", s.Experts, s.ExpertsPerToken, s.ExpertWidth, s.ExpertFormats, s.Shared())
 	line("layout", "%s", r.Bytes.Layout())
-	line("resident", "%s", formatBytes(r.Bytes.Resident))
-	line("streamed", "%s in experts of %s", formatBytes(r.Bytes.Streamed), formatBytes(r.Bytes.Expert))
-	line("per token", "%s touched: %s resident, %s experts", formatBytes(r.Bytes.TouchedToken), formatBytes(r.Bytes.TouchedDense), formatBytes(r.Bytes.TouchedExp))
+	line("resident", "%s", figures.Bytes(r.Bytes.Resident))
+	line("streamed", "%s in experts of %s", figures.Bytes(r.Bytes.Streamed), figures.Bytes(r.Bytes.Expert))
+	line("per token", "%s touched: %s resident, %s experts", figures.Bytes(r.Bytes.TouchedToken), figures.Bytes(r.Bytes.TouchedDense), figures.Bytes(r.Bytes.TouchedExp))
 	if r.State != nil {
-		line("per sequence", "%s fixed, %s per position", formatBytes(r.State.Fixed), formatBytes(r.State.KVPerToken))
+		line("per sequence", "%s fixed, %s per position", figures.Bytes(r.State.Fixed), figures.Bytes(r.State.KVPerToken))
 	}
 	line("sampling", "%s", r.Sampling.text())
 	if h := r.Here; h.Error != "" {
 		line("here", "would not run: %s", h.Error)
 	} else {
-		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, figures.ExpertsText(h.ExpertIO, h.Resident), h.Slots, formatBytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.Parked(", "))
+		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, figures.ExpertsText(h.ExpertIO, h.Resident), h.Slots, figures.Bytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.Parked(", "))
 	}
 	if r.Verified {
 		line("checksums", "all files match")

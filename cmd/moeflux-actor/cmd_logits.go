@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/eval"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 )
 
@@ -16,30 +19,30 @@ type logitsCmd struct {
 	Decode  int    `placeholder:"N" help:"Also decode N ids greedily: P.decode_ids I32 [N] and P.decode_logits F32 [N, vocab]."`
 	JSON    bool   `name:"json" help:"Print one JSON object: out, names, tokens."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // Run computes and writes the file.
-func (c *logitsCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *logitsCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.Decode < 0 {
-		return usagef("--decode %d: must be 0 or more", c.Decode)
+		return process.Usagef("--decode %d: must be 0 or more", c.Decode)
 	}
-	prompts, err := c.readPrompts(inv, c.IDs, c.Out)
+	prompts, err := readPrompts(inv, &c.Engine, c.IDs, c.Out)
 	if err != nil {
 		return err
 	}
-	return c.withTokens(ctx, inv, func(s *session) error { return c.logits(ctx, inv, s, prompts) })
+	return c.WithTokens(ctx, inv, func(s *flags.Opened) error { return c.logits(ctx, inv, s, prompts) })
 }
 
 // readPrompts checks the flags of the engine and the output, and reads the ids.
-func (e *engineFlags) readPrompts(inv *invocation, ids, out string) ([]eval.Prompt, error) {
-	if err := e.check(); err != nil {
+func readPrompts(inv *process.Invocation, e *flags.Engine, ids, out string) ([]eval.Prompt, error) {
+	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	if err := checkOutput(out); err != nil {
+	if err := process.CheckOutput(out); err != nil {
 		return nil, err
 	}
-	data, err := readInput(inv, ids)
+	data, err := process.ReadInput(inv, ids)
 	if err != nil {
 		return nil, fmt.Errorf("the ids cannot be read: %w", err)
 	}
@@ -50,28 +53,28 @@ func (e *engineFlags) readPrompts(inv *invocation, ids, out string) ([]eval.Prom
 	return prompts, nil
 }
 
-func (c *logitsCmd) logits(ctx context.Context, inv *invocation, s *session, prompts []eval.Prompt) error {
+func (c *logitsCmd) logits(ctx context.Context, inv *process.Invocation, s *flags.Opened, prompts []eval.Prompt) error {
 	var names []string
 	tokens := 0
 	for _, p := range prompts {
-		if err := eval.CheckVocab(p.IDs, s.engine.Model().VocabSize); err != nil {
+		if err := eval.CheckVocab(p.IDs, s.Engine.Model().VocabSize); err != nil {
 			return fmt.Errorf("%s: the ids of %q: %w", c.IDs, p.Name, err)
 		}
 		names, tokens = append(names, p.Name), tokens+len(p.IDs)+c.Decode
 	}
-	bar := newProgress(inv)
-	defer bar.clear()
-	tensors, err := eval.Logits(ctx, s.engine, s.span, prompts, eval.LogitsOptions{Hidden: c.Hidden, Routing: c.Routing, Decode: c.Decode}, bar.of("logits"))
+	bar := process.NewProgress(inv)
+	defer bar.Clear()
+	tensors, err := eval.Logits(ctx, s.Engine, s.Span, prompts, eval.LogitsOptions{Hidden: c.Hidden, Routing: c.Routing, Decode: c.Decode}, bar.Of("logits"))
 	if err != nil {
 		return err
 	}
-	bar.clear()
+	bar.Clear()
 	if err := safetensors.WriteFile(c.Out, tensors, nil); err != nil {
 		return err
 	}
 	if c.JSON {
-		return writeJSON(inv.stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens})
+		return process.WriteJSON(inv.Stdout, map[string]any{"out": c.Out, "names": names, "tokens": tokens})
 	}
-	inv.say("wrote %s of %s to %s", counted(len(tensors), "tensor"), counted(len(prompts), "prompt"), c.Out)
+	inv.Say("wrote %s of %s to %s", figures.Counted(len(tensors), "tensor"), figures.Counted(len(prompts), "prompt"), c.Out)
 	return nil
 }

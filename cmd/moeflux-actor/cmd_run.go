@@ -5,14 +5,16 @@ import (
 	"errors"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 type runCmd struct {
 	textFlags
 
-	constraintFlags `group:"Constraint:"`
-	chatFlags       `group:"Conversation:"`
-	sessionFlags    `group:"Session:"`
+	constraintFlags    `group:"Constraint:"`
+	flags.Conversation `group:"Conversation:"`
+	sessionFlags       `group:"Session:"`
 }
 
 // defaultTokens and defaultChatTokens are the defaults of -n. An answer ends by itself, and may
@@ -28,7 +30,7 @@ func (c *runCmd) defaultMax() int {
 }
 
 // Run generates text.
-func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *runCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if err := c.checkText(c.defaultMax()); err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Chat {
 		return c.runChat(ctx, inv, within)
 	}
-	if err := c.chatFlags.unused(); err != nil {
+	if err := c.Conversation.Unused(); err != nil {
 		return err
 	}
 	kept, err := c.openKept(ctx, inv, false)
@@ -54,11 +56,11 @@ func (c *runCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	return c.withModel(ctx, inv, func(s *session) error { return c.continueText(ctx, inv, s, prompt, kept, within) })
+	return c.withModel(ctx, inv, func(s *flags.Opened) error { return c.continueText(ctx, inv, s, prompt, kept, within) })
 }
 
 // continueText continues the prompt, or the kept text followed by the prompt.
-func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, prompt string, kept *keptText, within *bound) error {
+func (c *runCmd) continueText(ctx context.Context, inv *process.Invocation, s *flags.Opened, prompt string, kept *keptText, within *bound) error {
 	g, err := c.generation(inv, s, c.defaultMax())
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func (c *runCmd) continueText(ctx context.Context, inv *invocation, s *session, 
 	case !errors.Is(err, moeflux.ErrEmptyPrompt):
 		return err
 	case kept.goesOn():
-		return usagef("session %q has ended; give more text with -p TEXT, -f FILE, or - for stdin", kept.name)
+		return process.Usagef("session %q has ended; give more text with -p TEXT, -f FILE, or - for stdin", kept.name)
 	}
-	return usagef("the prompt is empty, and this model has no token that begins a text; give some text")
+	return process.Usagef("the prompt is empty, and this model has no token that begins a text; give some text")
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/systemd"
 	"github.com/moeflux/moeflux-actor/server"
 	"github.com/moeflux/moeflux-actor/tracing/export"
@@ -26,19 +28,19 @@ type serveCmd struct {
 	SharePrefixes bool `help:"What was read for one key need not be read again for another. The time of an answer then tells what others have asked."`
 
 	configFlags
-	fleetFlags `group:"Models:"`
-	modelFlags `group:"Engine:"`
+	fleetFlags     `group:"Models:"`
+	flags.Settings `group:"Engine:"`
 }
 
 // Run serves until a signal comes.
-func (c *serveCmd) Run(ctx context.Context, inv *invocation, line *kong.Context) error {
+func (c *serveCmd) Run(ctx context.Context, inv *process.Invocation, line *kong.Context) error {
 	if c.PrintConfig {
-		return printConfig(inv.stdout, line)
+		return printConfig(inv.Stdout, line)
 	}
 	if c.DrainTimeout < 0 {
-		return usagef("--drain-timeout %v: must be 0 or more", c.DrainTimeout)
+		return process.Usagef("--drain-timeout %v: must be 0 or more", c.DrainTimeout)
 	}
-	o := server.Options{Hosts: c.Host, Origins: c.Origin, SharePrefixes: c.SharePrefixes, Logger: c.logger(inv.stderr), Now: inv.env.now}
+	o := server.Options{Hosts: c.Host, Origins: c.Origin, SharePrefixes: c.SharePrefixes, Logger: c.Logger(inv.Stderr), Now: inv.Env.Now}
 	var err error
 	if o.Keys, err = c.keys(inv); err != nil {
 		return err
@@ -49,7 +51,7 @@ func (c *serveCmd) Run(ctx context.Context, inv *invocation, line *kong.Context)
 	})
 }
 
-func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options, spans *export.Exporter) error {
+func (c *serveCmd) serve(ctx context.Context, inv *process.Invocation, o server.Options, spans *export.Exporter) error {
 	done, err := c.figures(ctx, inv, spans, &o)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options,
 	defer done()
 	srv, err := server.New(o)
 	if err != nil {
-		return usage(err)
+		return process.Usage(err)
 	}
 	if c.APIKeyFile != "" {
 		defer c.followKeys(ctx, srv)()
@@ -68,7 +70,7 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options,
 	}
 	socket, err := systemd.Listener()
 	if errors.As(err, new(*systemd.UnitError)) {
-		return usage(err)
+		return process.Usage(err)
 	}
 	if err != nil {
 		return err
@@ -78,7 +80,7 @@ func (c *serveCmd) serve(ctx context.Context, inv *invocation, o server.Options,
 	return srv.Listen(ctx, server.Listening{
 		Addr: c.Addr, Listener: socket, Anyone: c.OpenToAnyone, CertFile: c.TLSCert, KeyFile: c.TLSKey, Drain: c.DrainTimeout,
 		Told: func(url string) {
-			inv.say("serving %s, listening on %s", strings.Join(names, ", "), url)
+			inv.Say("serving %s, listening on %s", strings.Join(names, ", "), url)
 			supervisor.Ready(url)
 		},
 	})

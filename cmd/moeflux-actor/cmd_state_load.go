@@ -8,6 +8,9 @@ import (
 	"slices"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
@@ -19,7 +22,7 @@ type stateLoadCmd struct {
 }
 
 // Run loads a state and continues its text.
-func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *stateLoadCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if err := c.checkText(defaultTokens); err != nil {
 		return err
 	}
@@ -31,12 +34,12 @@ func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
-	f, size, err := openRegular(c.Path)
+	f, size, err := process.OpenRegular(c.Path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return c.withModel(ctx, inv, func(s *session) error {
+	return c.withModel(ctx, inv, func(s *flags.Opened) error {
 		loaded, err := c.load(ctx, s, f, size, accept)
 		if err != nil {
 			return err
@@ -48,11 +51,11 @@ func (c *stateLoadCmd) Run(ctx context.Context, inv *invocation) error {
 
 func acceptOf(kind string) (snapshot.Accept, error) {
 	kinds := []string{snapshot.Sealed: "sealed", snapshot.Plain: "plain", snapshot.Padded: "padded"}
-	return snapshot.Accept(max(0, slices.Index(kinds, kind))), oneOf("--accept", kind, kinds)
+	return snapshot.Accept(max(0, slices.Index(kinds, kind))), flags.OneOf("--accept", kind, kinds)
 }
 
-func (c *stateLoadCmd) load(ctx context.Context, s *session, f *os.File, size int64, accept snapshot.Accept) (*moeflux.Session, error) {
-	loaded, err := s.model.LoadSession(ctx, f, size, moeflux.LoadOptions{Accept: accept, AnyModel: c.AnyModel})
+func (c *stateLoadCmd) load(ctx context.Context, s *flags.Opened, f *os.File, size int64, accept snapshot.Accept) (*moeflux.Session, error) {
+	loaded, err := s.Model.LoadSession(ctx, f, size, moeflux.LoadOptions{Accept: accept, AnyModel: c.AnyModel})
 	advice := ""
 	switch {
 	case err == nil:
@@ -68,7 +71,7 @@ func (c *stateLoadCmd) load(ctx context.Context, s *session, f *os.File, size in
 }
 
 // goOn continues the text of a state that is loaded.
-func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, loaded *moeflux.Session, prompt string) error {
+func (c *stateLoadCmd) goOn(ctx context.Context, inv *process.Invocation, s *flags.Opened, loaded *moeflux.Session, prompt string) error {
 	g, err := c.generation(inv, s, defaultTokens)
 	if err != nil {
 		return err
@@ -76,7 +79,7 @@ func (c *stateLoadCmd) goOn(ctx context.Context, inv *invocation, s *session, lo
 	positions := loaded.Positions()
 	g.request.Session, g.request.Prompt, g.Show = loaded, prompt, c.plainText(inv)
 	if err = c.once(ctx, inv, g, nil, nil); errors.Is(err, moeflux.ErrEmptyPrompt) {
-		inv.say("%s is a state of this model with %s", c.Path, counted(positions, "position"))
+		inv.Say("%s is a state of this model with %s", c.Path, figures.Counted(positions, "position"))
 		return nil
 	}
 	return err

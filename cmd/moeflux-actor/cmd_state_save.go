@@ -8,6 +8,9 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
@@ -18,7 +21,7 @@ type stateSaveCmd struct {
 	Version int  `placeholder:"N" help:"The version of the format: 1, or 2, which has latent attention too. Default: 1 where that will do, since more programs read it."`
 	JSON    bool `name:"json" help:"Print one JSON object: file, positions, bytes."`
 
-	engineFlags `group:"Engine:"`
+	flags.Engine `group:"Engine:"`
 }
 
 // stateSaved is what state save prints.
@@ -29,32 +32,32 @@ type stateSaved struct {
 }
 
 // Run saves a state.
-func (c *stateSaveCmd) Run(ctx context.Context, inv *invocation) error {
-	if err := c.check(); err != nil {
+func (c *stateSaveCmd) Run(ctx context.Context, inv *process.Invocation) error {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	if c.Version < 0 || c.Version > snapshot.Version2 {
-		return usagef("--version %d is unknown; available: %d, %d", c.Version, snapshot.Version1, snapshot.Version2)
+		return process.Usagef("--version %d is unknown; available: %d, %d", c.Version, snapshot.Version1, snapshot.Version2)
 	}
-	if err := checkOutput(c.Path); err != nil {
+	if err := process.CheckOutput(c.Path); err != nil {
 		return err
 	}
 	prompt, err := c.readPrompt(inv, false, false)
 	if err != nil {
 		return err
 	}
-	return c.withModel(ctx, inv, func(s *session) error { return c.save(ctx, inv, s, prompt) })
+	return c.WithModel(ctx, inv, func(s *flags.Opened) error { return c.save(ctx, inv, s, prompt) })
 }
 
-func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, prompt string) error {
-	ids, err := s.model.Tokenizer().Encode(prompt, true)
+func (c *stateSaveCmd) save(ctx context.Context, inv *process.Invocation, s *flags.Opened, prompt string) error {
+	ids, err := s.Model.Tokenizer().Encode(prompt, true)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the text cannot be encoded: %w", err)
 	case len(ids) == 0:
-		return usagef("the text is empty and leaves no state; give some text")
+		return process.Usagef("the text is empty and leaves no state; give some text")
 	}
-	seq, err := s.engine.NewSequence(ctx)
+	seq, err := s.Engine.NewSequence(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,8 +77,8 @@ func (c *stateSaveCmd) save(ctx context.Context, inv *invocation, s *session, pr
 		return fmt.Errorf("the state is not saved to %s: %w", c.Path, err)
 	}
 	if c.JSON {
-		return writeJSON(inv.stdout, r)
+		return process.WriteJSON(inv.Stdout, r)
 	}
-	inv.say("%s in %s, %s", counted(r.Positions, "position"), r.File, formatBytes(r.Bytes))
+	inv.Say("%s in %s, %s", figures.Counted(r.Positions, "position"), r.File, figures.Bytes(r.Bytes))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/stateinfo"
 )
 
@@ -19,11 +20,11 @@ type stateShowCmd struct {
 }
 
 // Run shows a file, or the sessions.
-func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *stateShowCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.File == "" {
 		return c.sessions(ctx, inv)
 	}
-	f, size, err := openRegular(c.File)
+	f, size, err := process.OpenRegular(c.File)
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 	if damage != nil && r.Version == 0 {
 		return fmt.Errorf("%s cannot be shown: %w", c.File, damage)
 	}
-	if err := inv.print(c.JSON, r, r.Text); err != nil {
+	if err := inv.Print(c.JSON, r, r.Text); err != nil {
 		return err
 	}
 	if damage != nil {
@@ -43,20 +44,20 @@ func (c *stateShowCmd) Run(ctx context.Context, inv *invocation) error {
 }
 
 // sessions lists the sessions of the folder.
-func (c *stateShowCmd) sessions(ctx context.Context, inv *invocation) error {
+func (c *stateShowCmd) sessions(ctx context.Context, inv *process.Invocation) error {
 	dir, err := sessionDir(inv, c.SessionDir)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("there are no sessions; %s run --session NAME makes one: %w", program, err)
+		return fmt.Errorf("there are no sessions; %s run --session NAME makes one: %w", process.Program, err)
 	}
 	all, err := stateinfo.List(ctx, dir)
 	if err != nil {
 		return err
 	}
 	if !c.JSON {
-		inv.say("sessions in %s: %d", dir, len(all))
+		inv.Say("sessions in %s: %d", dir, len(all))
 	}
 	damaged := 0
 	for _, r := range all {
@@ -66,7 +67,7 @@ func (c *stateShowCmd) sessions(ctx context.Context, inv *invocation) error {
 		case err != nil:
 			damaged++
 		}
-		if err := inv.print(c.JSON, r, r.Line); err != nil {
+		if err := inv.Print(c.JSON, r, r.Line); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
 
@@ -33,7 +36,7 @@ type synthCmd struct {
 
 	JSON bool `name:"json" help:"Print one JSON object: dst, bytes, seconds, chain, simulation; or with --check: tokens, differences, too_close, seconds."`
 
-	engineFlags `group:"Engine, with --check:"`
+	flags.Engine `group:"Engine, with --check:"`
 }
 
 // synthResult is what synth --json prints.
@@ -46,7 +49,7 @@ type synthResult struct {
 }
 
 // Run makes a model, or says what one would do, or checks one.
-func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *synthCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if err := c.checkUsage(); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 	}
 	shape, err := synth.Named(c.Shape)
 	if err != nil {
-		return usage(err)
+		return process.Usage(err)
 	}
 	rowOrder, err := parseLayout(c.Layout)
 	if err != nil {
@@ -66,7 +69,7 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 		Shape: shape, Layers: c.Layers, Vocab: c.Vocab, Experts: c.Experts, Seed: c.Seed, Route: synth.Route(c.Route),
 	})
 	if errors.As(err, new(*synth.OptionError)) {
-		return usage(err)
+		return process.Usage(err)
 	}
 	if err != nil {
 		return err
@@ -83,50 +86,50 @@ func (c *synthCmd) Run(ctx context.Context, inv *invocation) error {
 			return err
 		}
 	}
-	return inv.print(c.JSON, r, r.text)
+	return inv.Print(c.JSON, r, r.text)
 }
 
 // checkUsage refuses flags that do not go together.
 func (c *synthCmd) checkUsage() error {
 	switch {
 	case c.Check != "" && (c.Dst != "" || c.Shape != "" || c.Layers != 0 || c.Vocab != 0 || c.Experts != 0 || c.Layout != "" || c.Chain != 0 || c.Simulate != 0):
-		return usagef("--check takes a finished model alone; leave DST, --shape, --layers, --vocab, --experts, --layout, --chain and --simulate out")
+		return process.Usagef("--check takes a finished model alone; leave DST, --shape, --layers, --vocab, --experts, --layout, --chain and --simulate out")
 	case c.Model != "":
-		return usagef("--model is not for synth; name the model with --check DIR")
+		return process.Usagef("--model is not for synth; name the model with --check DIR")
 	case c.Check == "" && c.Shape == "":
-		return usagef("no --shape; available: %s", strings.Join(synth.Names(), ", "))
+		return process.Usagef("no --shape; available: %s", strings.Join(synth.Names(), ", "))
 	case c.Check == "" && c.Dst == "" && c.Chain == 0 && c.Simulate == 0:
-		return usagef("nothing to do: give DST, --chain N or --simulate N")
+		return process.Usagef("nothing to do: give DST, --chain N or --simulate N")
 	case c.ExpertsOf != "" && c.Dst == "":
-		return usagef("--experts-of does nothing without DST")
+		return process.Usagef("--experts-of does nothing without DST")
 	case c.Routing != "" && c.Simulate == 0:
-		return usagef("--routing goes with --simulate N")
+		return process.Usagef("--routing goes with --simulate N")
 	case c.Chain < 0:
-		return usagef("--chain %d: must be 1 or more", c.Chain)
+		return process.Usagef("--chain %d: must be 1 or more", c.Chain)
 	case c.Simulate < 0 || c.Simulate == 1:
-		return usagef("--simulate %d: must be 2 or more", c.Simulate)
+		return process.Usagef("--simulate %d: must be 2 or more", c.Simulate)
 	case c.Tokens < 1:
-		return usagef("--tokens %d: must be 1 or more", c.Tokens)
+		return process.Usagef("--tokens %d: must be 1 or more", c.Tokens)
 	case c.Layers < 0 || c.Vocab < 0 || c.Experts < 0:
-		return usagef("--layers, --vocab and --experts cannot be negative")
+		return process.Usagef("--layers, --vocab and --experts cannot be negative")
 	}
-	return c.check()
+	return c.Engine.Check()
 }
 
 // write makes the directory.
-func (c *synthCmd) write(ctx context.Context, inv *invocation, m *synth.Model, r *synthResult) error {
-	begin, bar := inv.env.now(), newProgress(inv)
-	err := m.Write(ctx, c.Dst, func(p synth.Progress) { bar.update("writing", p.Done, p.Total, formatBytes) })
-	bar.clear()
+func (c *synthCmd) write(ctx context.Context, inv *process.Invocation, m *synth.Model, r *synthResult) error {
+	begin, bar := inv.Env.Now(), process.NewProgress(inv)
+	err := m.Write(ctx, c.Dst, func(p synth.Progress) { bar.Update("writing", p.Done, p.Total, figures.Bytes) })
+	bar.Clear()
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		inv.say("interrupted; nothing is left of %s", c.Dst)
-		return errInterrupted
+		inv.Say("interrupted; nothing is left of %s", c.Dst)
+		return process.ErrInterrupted
 	}
 	if err != nil {
 		return err
 	}
 	dense, experts := m.Size()
-	r.Dst, r.Bytes, r.Seconds = c.Dst, dense+experts, inv.env.now().Sub(begin).Seconds()
+	r.Dst, r.Bytes, r.Seconds = c.Dst, dense+experts, inv.Env.Now().Sub(begin).Seconds()
 	return nil
 }
 
@@ -146,7 +149,7 @@ func (c *synthCmd) simulate(ctx context.Context, m *synth.Model) (s *synth.Simul
 func (r *synthResult) text() string {
 	var b strings.Builder
 	if r.Dst != "" {
-		fmt.Fprintf(&b, "%s is complete: %s in %.1f s; check it with %s synth --check %s\n", r.Dst, formatBytes(r.Bytes), r.Seconds, program, r.Dst)
+		fmt.Fprintf(&b, "%s is complete: %s in %.1f s; check it with %s synth --check %s\n", r.Dst, figures.Bytes(r.Bytes), r.Seconds, process.Program, r.Dst)
 	}
 	if len(r.Chain) > 0 {
 		fmt.Fprintln(&b, strings.Trim(fmt.Sprint(r.Chain), "[]"))

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/moeflux/moeflux-actor/internal/eval"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/jsonlines"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -19,14 +21,14 @@ type tokenizeCmd struct {
 }
 
 // Run translates stdin line by line.
-func (c *tokenizeCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *tokenizeCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	switch {
 	case c.Model != "" && c.Tokenizer != "":
-		return usagef("--model and --tokenizer are both given; use one")
+		return process.Usagef("--model and --tokenizer are both given; use one")
 	case c.SkipSpecial && !c.Decode:
-		return usagef("--skip-special does nothing without --decode")
+		return process.Usagef("--skip-special does nothing without --decode")
 	case c.AddSpecial && c.Decode:
-		return usagef("--add-special does nothing with --decode")
+		return process.Usagef("--add-special does nothing with --decode")
 	}
 	tok, err := c.open(ctx, inv)
 	if err != nil {
@@ -36,16 +38,16 @@ func (c *tokenizeCmd) Run(ctx context.Context, inv *invocation) error {
 	if c.Decode {
 		translate = func(line []byte) (any, error) { return jsonlines.Decode(tok, line, c.SkipSpecial, eval.ParseIDs) }
 	}
-	return jsonlines.Translate(ctx, inv.stdin, inv.stdout, translate)
+	return jsonlines.Translate(ctx, inv.Stdin, inv.Stdout, translate)
 }
 
-func (c *tokenizeCmd) open(ctx context.Context, inv *invocation) (*tokenizer.Tokenizer, error) {
+func (c *tokenizeCmd) open(ctx context.Context, inv *process.Invocation) (*tokenizer.Tokenizer, error) {
 	if c.Tokenizer != "" {
 		return tokenizer.Load(c.Tokenizer)
 	}
-	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
+	dir, err := flags.ModelDir(ctx, inv, c.Model, c.CacheDir)
 	if err != nil {
 		return nil, err
 	}
-	return loadTokenizer(dir)
+	return flags.LoadTokenizer(dir)
 }

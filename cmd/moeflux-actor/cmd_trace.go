@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/moeflux/moeflux-actor/internal/durable"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/tracesvg"
 	"github.com/moeflux/moeflux-actor/internal/tracetext"
 	"github.com/moeflux/moeflux-actor/tracing/analyse"
@@ -49,7 +50,7 @@ type traceShowCmd struct {
 }
 
 // Run prints the tables of a file.
-func (c *traceShowCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *traceShowCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	rec, err := c.read(ctx)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (c *traceShowCmd) Run(ctx context.Context, inv *invocation) error {
 		return fmt.Errorf("%s: %w", c.source(c.File), err)
 	}
 	if c.SVG != "" {
-		if err := checkOutput(c.SVG); err != nil {
+		if err := process.CheckOutput(c.SVG); err != nil {
 			return err
 		}
 		if s.Waterfall == nil {
@@ -67,13 +68,13 @@ func (c *traceShowCmd) Run(ctx context.Context, inv *invocation) error {
 		}
 		return writePicture(c.SVG, tracesvg.Waterfall(s.Waterfall))
 	}
-	return inv.print(c.JSON, s, func() string { return tracetext.Show(s, inv.style()) })
+	return inv.Print(c.JSON, s, func() string { return tracetext.Show(s, styleOf(inv)) })
 }
 
 type traceWhyCmd struct{ traceFlags }
 
 // Run explains the tokens of a file.
-func (c *traceWhyCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *traceWhyCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	rec, err := c.read(ctx)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func (c *traceWhyCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.source(c.File), err)
 	}
-	return inv.print(c.JSON, w, func() string { return tracetext.Why(w, inv.style()) })
+	return inv.Print(c.JSON, w, func() string { return tracetext.Why(w, styleOf(inv)) })
 }
 
 type traceDiffCmd struct {
@@ -93,7 +94,7 @@ type traceDiffCmd struct {
 }
 
 // Run compares two files.
-func (c *traceDiffCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *traceDiffCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	a, err := readRecords(c.A)
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (c *traceDiffCmd) Run(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s and %s cannot be compared: %w", c.A, c.source(c.B), err)
 	}
-	return inv.print(c.JSON, d, func() string { return tracetext.Diff(d, inv.style()) })
+	return inv.Print(c.JSON, d, func() string { return tracetext.Diff(d, styleOf(inv)) })
 }
 
 type traceExportCmd struct {
@@ -119,24 +120,24 @@ type traceExportCmd struct {
 }
 
 // Run writes the timeline of a file.
-func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
+func (c *traceExportCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	switch {
 	case c.Token < 0:
 		return noToken(c.Token)
 	case c.Perfetto == "" && c.SVG == "" && !c.OTLP:
-		return usagef("name what to write: --perfetto OUT, --svg OUT or --otlp")
+		return process.Usagef("name what to write: --perfetto OUT, --svg OUT or --otlp")
 	case c.OTLP && c.Token != 0:
-		return usagef("--otlp sends all spans; leave out --token")
+		return process.Usagef("--otlp sends all spans; leave out --token")
 	case c.OTLP:
 		if err := export.Check(export.OTLP); err != nil {
-			return usage(err)
+			return process.Usage(err)
 		}
 	}
 	for _, path := range []string{c.Perfetto, c.SVG} {
 		if path == "" {
 			continue
 		}
-		if err := checkOutput(path); err != nil {
+		if err := process.CheckOutput(path); err != nil {
 			return err
 		}
 	}
@@ -175,12 +176,12 @@ func (c *traceExportCmd) Run(ctx context.Context, inv *invocation) error {
 	if err := durable.Replace(c.Perfetto, durable.Shared, out); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", c.Perfetto, err)
 	}
-	inv.say("open %s in ui.perfetto.dev or chrome://tracing", c.Perfetto)
+	inv.Say("open %s in ui.perfetto.dev or chrome://tracing", c.Perfetto)
 	return nil
 }
 
 // noToken reports a number that no token has.
-func noToken(n int) error { return usagef("--token %d: tokens are numbered from 1", n) }
+func noToken(n int) error { return process.Usagef("--token %d: tokens are numbered from 1", n) }
 
 // writePicture writes a picture to a file.
 func writePicture(path, svg string) error {
@@ -192,7 +193,7 @@ func writePicture(path, svg string) error {
 
 // readRecords reads a file of records.
 func readRecords(path string) (*record.Recording, error) {
-	f, _, err := openRegular(path)
+	f, _, err := process.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +205,10 @@ func readRecords(path string) (*record.Recording, error) {
 	return rec, nil
 }
 
-// style is how text for people looks on stdout.
-func (inv *invocation) style() tracetext.Style {
-	s := tracetext.Style{Colour: inv.stdoutTerminal && !inv.env.dumb && !inv.env.noColour}
-	if f, ok := inv.stdout.w.(*os.File); ok && inv.stdoutTerminal {
+// styleOf is how text for people looks on stdout.
+func styleOf(inv *process.Invocation) tracetext.Style {
+	s := tracetext.Style{Colour: inv.StdoutTerminal && !inv.Env.Dumb && !inv.Env.NoColour}
+	if f, ok := inv.Stdout.W.(*os.File); ok && inv.StdoutTerminal {
 		s.Width, _, _ = term.GetSize(int(f.Fd()))
 	}
 	return s

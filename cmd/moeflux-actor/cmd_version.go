@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 type versionCmd struct {
@@ -28,8 +29,8 @@ type versionResult struct {
 }
 
 // Run prints what the build knows of itself.
-func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
-	kernels, err := inv.env.device.Variant()
+func (c *versionCmd) Run(_ context.Context, inv *process.Invocation) error {
+	kernels, err := inv.Env.Device.Variant()
 	if err != nil {
 		return err
 	}
@@ -41,9 +42,9 @@ func (c *versionCmd) Run(_ context.Context, inv *invocation) error {
 		v.Version, v.Revision = versionOf(info)
 	}
 	if c.JSON {
-		return writeJSON(inv.stdout, v)
+		return process.WriteJSON(inv.Stdout, v)
 	}
-	_, err = fmt.Fprintf(inv.stdout, "%s %s %s %s %s/%s, kernels %s of %s\n", program, v.Version, v.Revision, v.Go, v.OS, v.Arch,
+	_, err = fmt.Fprintf(inv.Stdout, "%s %s %s %s %s/%s, kernels %s of %s\n", process.Program, v.Version, v.Revision, v.Go, v.OS, v.Arch,
 		v.Kernels, strings.Join(v.Available, ", "))
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // constraintFlags bound what the model may write, by one of them.
@@ -35,13 +37,13 @@ type bound struct {
 // that what is wrong is said before.
 func (f *constraintFlags) bound() (*bound, error) {
 	if given := f.names(); len(given) > 1 {
-		return nil, usagef("%s are given; use one of them", strings.Join(given, " and "))
+		return nil, process.Usagef("%s are given; use one of them", strings.Join(given, " and "))
 	}
 	switch {
 	case f.Regex != nil:
 		c := moeflux.Regexp(*f.Regex)
 		if err := c.Validate(); err != nil {
-			return nil, usagef("--regex: %v", err)
+			return nil, process.Usagef("--regex: %v", err)
 		}
 		return &bound{c, constraintUsed{Kind: "regex", Regex: *f.Regex}}, nil
 	case f.Schema != "":
@@ -88,7 +90,7 @@ func (u *constraintUsed) cut(reason moeflux.StopReason, maxTokens int) string {
 	case u == nil || u.Complete:
 		return ""
 	case reason == moeflux.StopLength:
-		return fmt.Sprintf("the text is not complete: the %s needs more than the %s of -n; give a larger -n", u.Kind, counted(int64(maxTokens), "token"))
+		return fmt.Sprintf("the text is not complete: the %s needs more than the %s of -n; give a larger -n", u.Kind, figures.Counted(int64(maxTokens), "token"))
 	case reason == moeflux.StopContext:
 		return fmt.Sprintf("the text is not complete: the context is full before the %s is done; give a larger --ctx or a shorter prompt", u.Kind)
 	case reason == moeflux.StopString:

@@ -7,38 +7,40 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/converse"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
 // runChat answers one message, or converses if there is none and a person sits there.
-func (c *runCmd) runChat(ctx context.Context, inv *invocation, within *bound) error {
+func (c *runCmd) runChat(ctx context.Context, inv *process.Invocation, within *bound) error {
 	if within != nil && c.Tools != "" {
-		return usagef("--tools does nothing with --%s, which leaves the model no call; use one of them", within.used.Kind)
+		return process.Usagef("--tools does nothing with --%s, which leaves the model no call; use one of them", within.used.Kind)
 	}
 	kept, err := c.openKept(ctx, inv, true)
 	if err != nil {
 		return err
 	}
 	defer kept.close()
-	system, err := c.system()
+	system, err := c.SystemText()
 	if err != nil {
 		return err
 	}
-	args, err := c.templateArgs()
+	args, err := c.TemplateArgs()
 	if err != nil {
 		return err
 	}
-	tools, err := c.tools()
+	tools, err := c.ReadTools()
 	if err != nil {
 		return err
 	}
-	choice, err := c.toolChoice(tools)
+	choice, err := c.Choice(tools)
 	if err != nil {
 		return err
 	}
-	converses := !c.hasPrompt() && inv.stdinTerminal
+	converses := !c.hasPrompt() && inv.StdinTerminal
 	if converses && c.JSON {
-		return usagef("--json prints one answer: give a message with -p TEXT, -f FILE, or - for stdin")
+		return process.Usagef("--json prints one answer: give a message with -p TEXT, -f FILE, or - for stdin")
 	}
 	var message string
 	if !converses {
@@ -46,14 +48,14 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation, within *bound) er
 			return err
 		}
 	}
-	dir, err := modelDir(ctx, inv, c.Model, c.CacheDir)
+	dir, err := flags.ModelDir(ctx, inv, c.Model, c.CacheDir)
 	if err != nil {
 		return err
 	}
 	if _, err := chat.Load(dir, chat.Options{}); err != nil { // opening the model may take long
 		return cannotChat(err)
 	}
-	return c.withModel(ctx, inv, func(s *session) error {
+	return c.withModel(ctx, inv, func(s *flags.Opened) error {
 		first, err := c.generation(inv, s, c.defaultMax())
 		if err != nil {
 			return err
@@ -75,7 +77,7 @@ func (c *runCmd) runChat(ctx context.Context, inv *invocation, within *bound) er
 }
 
 // takeUp goes on with a conversation that is kept, and keeps this one.
-func (c *runCmd) takeUp(ctx context.Context, s *session, v *converse.Conversation, kept *keptText) error {
+func (c *runCmd) takeUp(ctx context.Context, s *flags.Opened, v *converse.Conversation, kept *keptText) error {
 	if kept == nil {
 		return nil
 	}
@@ -86,7 +88,7 @@ func (c *runCmd) takeUp(ctx context.Context, s *session, v *converse.Conversatio
 	v.TakeUp(c.System == nil)
 	v.Keep = kept.save
 	if kept.goesOn() {
-		s.say("session %q goes on: %d messages, %d positions", kept.name, len(v.All()), v.Session.Positions())
+		s.Say("session %q goes on: %d messages, %d positions", kept.name, len(v.All()), v.Session.Positions())
 	}
 	return nil
 }
@@ -100,17 +102,17 @@ func cannotChat(err error) error {
 }
 
 // answerText returns the display of an answer.
-func (c *runCmd) answerText(inv *invocation) *converse.AnswerText {
-	a := &converse.AnswerText{Plain: converse.PlainText{Terminal: inv.stdoutTerminal}}
-	a.Dim = inv.stdoutTerminal && !inv.env.dumb && !inv.env.noColour
+func (c *runCmd) answerText(inv *process.Invocation) *converse.AnswerText {
+	a := &converse.AnswerText{Plain: converse.PlainText{Terminal: inv.StdoutTerminal}}
+	a.Dim = inv.StdoutTerminal && !inv.Env.Dumb && !inv.Env.NoColour
 	if !c.JSON {
-		a.Plain.Out = inv.stdout
+		a.Plain.Out = inv.Stdout
 	}
 	return a
 }
 
 // answerOnce answers one message and prints what run prints.
-func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Conversation, g *generation, message string) error {
+func (c *runCmd) answerOnce(ctx context.Context, inv *process.Invocation, v *converse.Conversation, g *generation, message string) error {
 	v.Messages = append(v.Messages, moeflux.Message{Role: moeflux.User, Content: message})
 	if err := v.Say(); err != nil {
 		return err
@@ -121,7 +123,7 @@ func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Co
 	if v.Keep != nil {
 		save = func(ctx context.Context) error {
 			if !v.Answered() {
-				inv.say("the message was not answered; the session is as it was")
+				inv.Say("the message was not answered; the session is as it was")
 				return nil
 			}
 			return v.Keep(ctx)
@@ -134,32 +136,32 @@ func (c *runCmd) answerOnce(ctx context.Context, inv *invocation, v *converse.Co
 }
 
 // converse talks with the person at the terminal until they leave.
-func (c *runCmd) converse(ctx context.Context, inv *invocation, v *converse.Conversation, first *generation) error {
+func (c *runCmd) converse(ctx context.Context, inv *process.Invocation, v *converse.Conversation, first *generation) error {
 	v.Ask = c.asks(inv, v, first)
-	d := &converse.Dialogue{Conversation: v, Notes: inv.stderr, Explain: oneLine, Fatal: fatal, Context: first.s.engine.Info().Context}
+	d := &converse.Dialogue{Conversation: v, Notes: inv.Stderr, Explain: flags.OneLine, Fatal: fatal, Context: first.s.Engine.Info().Context}
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	edited := inv.stdoutTerminal && !inv.env.dumb
-	d.Lines = converse.NewPlainLines(cancelReader{ctx, inv.stdin}, inv.stderr)
+	edited := inv.StdoutTerminal && !inv.Env.Dumb
+	d.Lines = converse.NewPlainLines(process.NewCancelReader(ctx, inv.Stdin), inv.Stderr)
 	if edited {
 		var err error
-		if d.Lines, err = inv.env.editor(); err != nil {
+		if d.Lines, err = inv.Env.Editor(); err != nil {
 			return err
 		}
 	}
 	defer d.Lines.Close()
-	defer inv.env.interrupts.catch(func() {
+	defer inv.Env.Interrupts.Catch(func() {
 		// Between answers an editor has Ctrl-C as a key. What comes as a signal then was meant for
 		// the answer before.
 		if !d.Interrupt() && !edited {
-			leave(errInterrupted)
+			leave(process.ErrInterrupted)
 		}
 	})()
 	return d.Run(ctx)
 }
 
 // asks returns what has the model answer, each time like first.
-func (c *runCmd) asks(inv *invocation, v *converse.Conversation, first *generation) func(context.Context, func() bool) (converse.Answer, error) {
+func (c *runCmd) asks(inv *process.Invocation, v *converse.Conversation, first *generation) func(context.Context, func() bool) (converse.Answer, error) {
 	answers := uint64(0) // given so far
 	return func(ctx context.Context, interrupted func() bool) (converse.Answer, error) {
 		g := *first
@@ -201,5 +203,5 @@ func callsOf(end *moeflux.End) []toolCall {
 // fatal reports whether nothing more can come of the engine or of stdout.
 func fatal(err error) bool {
 	_, broken := errors.AsType[*moeflux.BrokenError](err)
-	return broken || errors.Is(err, moeflux.ErrClosed) || errors.Is(err, errReaderGone)
+	return broken || errors.Is(err, moeflux.ErrClosed) || errors.Is(err, process.ErrReaderGone)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/internal/converse"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -53,11 +54,11 @@ func (s *script) Close() error {
 }
 
 // chatEnv is a terminal where somebody plays the script.
-func chatEnv(s *script) env {
+func chatEnv(s *script) process.Env {
 	e := testEnv()
-	e.interrupts = &interrupts{}
-	e.terminal = func(any) bool { return true }
-	e.editor = func() (converse.LineReader, error) { return s, nil }
+	e.Interrupts = &process.Interrupts{}
+	e.Terminal = func(any) bool { return true }
+	e.Editor = func() (converse.LineReader, error) { return s, nil }
 	return e
 }
 
@@ -252,7 +253,7 @@ func TestConversationInterrupted(t *testing.T) {
 	e := chatEnv(s)
 	out := &screen{press: func(written int) {
 		if written > 20 {
-			e.interrupts.deliver()
+			e.Interrupts.Deliver()
 		}
 	}}
 	var errs bytes.Buffer
@@ -274,14 +275,14 @@ func TestConversationInterrupted(t *testing.T) {
 func TestConversationInterruptedEarly(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	armed := false
-	var e env
-	s := &script{steps: []any{func() { e.interrupts.deliver(); armed = true }, strings.Repeat("package main ", 200), "hello", "/save " + file}}
+	var e process.Env
+	s := &script{steps: []any{func() { e.Interrupts.Deliver(); armed = true }, strings.Repeat("package main ", 200), "hello", "/save " + file}}
 	e = chatEnv(s)
-	now := e.now
-	e.now = func() time.Time { // it is asked for when an answer is about to begin
+	now := e.Now
+	e.Now = func() time.Time { // it is asked for when an answer is about to begin
 		if armed {
 			armed = false
-			e.interrupts.deliver()
+			e.Interrupts.Deliver()
 		}
 		return now()
 	}
@@ -304,15 +305,15 @@ func TestConversationInterruptedTwice(t *testing.T) {
 	defer time.AfterFunc(time.Minute, held.Release).Stop() // where the answer waits for the step after all
 	s := &script{steps: []any{"hello", func() { held.Arm() }, strings.Repeat("package main ", 20), "hello", "/stats", "/save " + file}}
 	e := chatEnv(s)
-	e.wrapDevice = func(d gpu.Device) gpu.Device {
+	e.WrapDevice = func(d gpu.Device) gpu.Device {
 		held.Device = d
 		return held
 	}
 	var pressing sync.WaitGroup
 	pressing.Go(func() {
 		<-held.Came
-		e.interrupts.deliver()
-		e.interrupts.deliver()
+		e.Interrupts.Deliver()
+		e.Interrupts.Deliver()
 	})
 	var out, errs bytes.Buffer
 	early := false
@@ -353,7 +354,7 @@ func TestConversationTooLong(t *testing.T) {
 // SIGTERM ends the conversation wherever it is.
 func TestConversationTerminated(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := &script{steps: []any{"hello", func() { cancel(signalled{os.Interrupt}) }, "never"}}
+	s := &script{steps: []any{"hello", func() { cancel(process.Signalled{Signal: os.Interrupt}) }, "never"}}
 	o := callWith(ctx, chatEnv(s), "", "run", "--chat", "-n", "2")
 	if o.code != exitInterrupted || !s.closed || !strings.Contains(o.stderr, "signal received") {
 		t.Errorf("exit %d, stderr %q, given back %v; want %d", o.code, o.stderr, s.closed, exitInterrupted)
@@ -364,8 +365,8 @@ func TestConversationTerminated(t *testing.T) {
 // signal, and ends.
 func TestConversationOnADumbTerminal(t *testing.T) {
 	e := testEnv()
-	e.interrupts, e.dumb = &interrupts{}, true
-	e.terminal = func(any) bool { return true }
+	e.Interrupts, e.Dumb = &process.Interrupts{}, true
+	e.Terminal = func(any) bool { return true }
 	o := callWith(t.Context(), e, "hello\r\n/stats\n", "run", "--chat", "-n", "3")
 	if o.code != exitOK || !strings.Contains(o.stderr, "> ") || !strings.Contains(o.stderr, "2 messages") || o.stdout == "" {
 		t.Errorf("exit %d, stdout %q, stderr %q", o.code, o.stdout, o.stderr)
@@ -375,7 +376,7 @@ func TestConversationOnADumbTerminal(t *testing.T) {
 	go func() {
 		io.WriteString(w, "hello\n/stats\n")
 		io.WriteString(w, "x") // read when the prompt for the third line is there
-		e.interrupts.deliver()
+		e.Interrupts.Deliver()
 	}()
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"run", "--chat", "-n", "3"}, r, &out, &errs, e); code != exitInterrupted {

@@ -72,7 +72,7 @@ func TestConvertAndInspect(t *testing.T) {
 		t.Errorf("verified %v, here %+v, state %+v", r.Verified, r.Here, r.State)
 	}
 	text := mustCall(t, "", "inspect", dst).stdout
-	for _, want := range []string{dst, "qwen3_5_moe", "4: 3 linear attention, 1 full attention", "8 a layer, 2 per token", formatBytes(r.Bytes.TouchedToken), "mmap", "per sequence"} {
+	for _, want := range []string{dst, "qwen3_5_moe", "4: 3 linear attention, 1 full attention", "8 a layer, 2 per token", figures.Bytes(r.Bytes.TouchedToken), "mmap", "per sequence"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("inspect lacks %q:\n%s", want, text)
 		}
@@ -206,7 +206,7 @@ func TestConvertInterrupted(t *testing.T) {
 	}
 	// In the middle, from the progress bar's first write.
 	e := testEnv()
-	e.terminal = func(stream any) bool { _, isErr := stream.(writerFunc); return isErr }
+	e.Terminal = func(stream any) bool { _, isErr := stream.(writerFunc); return isErr }
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
 	var errs bytes.Buffer

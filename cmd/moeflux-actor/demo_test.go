@@ -13,6 +13,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
 	"github.com/moeflux/moeflux-actor/internal/eval"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // Without --model every command uses the demo model, whose losses agree with the reference. The
@@ -126,12 +127,12 @@ func TestInspectOfTheDemo(t *testing.T) {
 func TestWhereTheDemoGoes(t *testing.T) {
 	given, tmp := t.TempDir(), t.TempDir()
 	homeless := testEnv()
-	homeless.cacheDir = func() (string, error) { return "", errors.New("neither $XDG_CACHE_HOME nor $HOME are defined") }
-	homeless.tempDir = tmp
+	homeless.CacheDir = func() (string, error) { return "", errors.New("neither $XDG_CACHE_HOME nor $HOME are defined") }
+	homeless.TempDir = tmp
 	private := filepath.Join(tmp, fmt.Sprintf("moeflux-actor-%d", os.Getuid()))
 	for _, c := range []struct {
 		name  string
-		env   env
+		env   process.Env
 		flags []string
 		where string
 		lines int // on stderr at first
@@ -172,9 +173,9 @@ func TestNoHomeAndATrap(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := testEnv()
-			e.cacheDir = func() (string, error) { return "", errors.New("no home") }
-			e.tempDir = t.TempDir()
-			if err := c.lay(filepath.Join(e.tempDir, fmt.Sprintf("moeflux-actor-%d", os.Getuid()))); err != nil {
+			e.CacheDir = func() (string, error) { return "", errors.New("no home") }
+			e.TempDir = t.TempDir()
+			if err := c.lay(filepath.Join(e.TempDir, fmt.Sprintf("moeflux-actor-%d", os.Getuid()))); err != nil {
 				t.Fatal(err)
 			}
 			o := callWith(t.Context(), e, "", "tokenize")

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // readDeploy returns a file of docs/deploy.
@@ -25,7 +27,7 @@ func TestDeployFiles(t *testing.T) {
 		t.Errorf("the settings are %s", printed)
 	}
 	start := regexp.MustCompile(`(?m)^ExecStart=(\S+) (.*)$`).FindStringSubmatch(readDeploy(t, "moeflux-actor.service"))
-	if start == nil || !strings.HasSuffix(start[1], "/"+program) {
+	if start == nil || !strings.HasSuffix(start[1], "/"+process.Program) {
 		t.Fatalf("the unit starts %q", start)
 	}
 	if err := parses(strings.Fields(start[2])); err != nil {

@@ -49,24 +49,24 @@ func TestKernelsOfTheEnvironment(t *testing.T) {
 	have := host.Variants()
 	for _, want := range append([]string{""}, have...) {
 		e := testEnv()
-		e.device.Kernels = want
+		e.Device.Kernels = want
 		if want == "" {
 			want = have[0]
 		}
 		var v versionResult
 		o := callWith(t.Context(), e, "", "version", "--json")
 		if err := json.Unmarshal([]byte(o.stdout), &v); err != nil || v.Kernels != want || !slices.Equal(v.Available, have) {
-			t.Errorf("%s=%s: version prints %q, %v; want %s of %v", device.KernelsVariable, e.device.Kernels, o.stdout, err, want, have)
+			t.Errorf("%s=%s: version prints %q, %v; want %s of %v", device.KernelsVariable, e.Device.Kernels, o.stdout, err, want, have)
 		}
 		var r inspectResult
 		o = callWith(t.Context(), e, "", "inspect", "--json", "--threads", "1")
 		if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !strings.HasPrefix(r.Here.Device, "host (1 thread, "+want) {
-			t.Errorf("%s=%s: inspect prints %q, %v; want a device with %s", device.KernelsVariable, e.device.Kernels, o.stdout, err, want)
+			t.Errorf("%s=%s: inspect prints %q, %v; want a device with %s", device.KernelsVariable, e.Device.Kernels, o.stdout, err, want)
 		}
 	}
 	for _, args := range [][]string{{"version"}, {"inspect"}, {"run", "-p", "x"}, {"bench"}} {
 		e := testEnv()
-		e.device.Kernels = "AVX512"
+		e.Device.Kernels = "AVX512"
 		o := callWith(t.Context(), e, "", args...)
 		if want := "MOEFLUX_CPU=AVX512 in the environment, but this program on this processor has " + strings.Join(have, ", "); o.code != exitUsage || !strings.Contains(o.stderr, want) {
 			t.Errorf("%q: exit %d, stderr %q; want %d and %q", args, o.code, o.stderr, exitUsage, want)
@@ -92,7 +92,7 @@ func TestNoMetal(t *testing.T) {
 // named.
 func TestAutoNeverTakesMetal(t *testing.T) {
 	e := testEnv()
-	e.os = "darwin"
+	e.OS = "darwin"
 	o := callWith(t.Context(), e, "", "inspect", "--json", "--log-level", "info")
 	var r inspectResult
 	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || !strings.HasPrefix(r.Here.Device, "host (") || !strings.Contains(o.stderr, "metal, where it is named, uses the GPU") {

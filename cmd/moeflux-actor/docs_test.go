@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // TestDocsCommandLines parses every command line of this program that the documentation shows.
@@ -26,7 +28,7 @@ func TestDocsCommandLines(t *testing.T) {
 		}
 	}
 	if n < 30 {
-		t.Errorf("found only %d command lines; the test looks for code blocks that call %s", n, program)
+		t.Errorf("found only %d command lines; the test looks for code blocks that call %s", n, process.Program)
 	}
 }
 
@@ -112,7 +114,7 @@ func programCalls(line string) (calls [][]string) {
 		}
 		command := words[:end]
 		for i, w := range command {
-			if filepath.Base(w) == program && (i == 0 || command[0] == "sudo" || slices.Equal(command[:i], []string{"go", "run"})) {
+			if filepath.Base(w) == process.Program && (i == 0 || command[0] == "sudo" || slices.Equal(command[:i], []string{"go", "run"})) {
 				calls = append(calls, command[i+1:])
 				break
 			}
@@ -172,7 +174,7 @@ func shellWords(line string) (words []string, ok bool) {
 // newParser returns a parser of the command line that prints nothing.
 func newParser(t *testing.T) *kong.Kong {
 	t.Helper()
-	p, err := kong.New(new(commands), kong.Name(program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
+	p, err := kong.New(new(commands), kong.Name(process.Program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
 		kong.WithHyphenPrefixedParameters(true), kong.Configuration(readConfig))
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +191,7 @@ func parses(args []string) error {
 	if at := slices.Index(args, "--config"); at >= 0 && at+1 < len(args) { // the file need not be here
 		args = slices.Delete(slices.Clone(args), at, at+2)
 	}
-	p, err := kong.New(new(commands), kong.Name(program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
+	p, err := kong.New(new(commands), kong.Name(process.Program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
 		kong.WithHyphenPrefixedParameters(true), kong.Configuration(readConfig))
 	if err != nil {
 		return err

@@ -10,10 +10,11 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/forecast"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // mustDoctor runs doctor and returns what --json prints.
-func mustDoctor(t *testing.T, e env, args ...string) *forecast.Report {
+func mustDoctor(t *testing.T, e process.Env, args ...string) *forecast.Report {
 	t.Helper()
 	args = append([]string{"doctor", "--json"}, args...)
 	o := callWith(t.Context(), e, "", args...)
@@ -27,7 +28,7 @@ func mustDoctor(t *testing.T, e env, args ...string) *forecast.Report {
 // TestDoctor compares the figures with each other and with inspect.
 func TestDoctor(t *testing.T) {
 	e := measuredEnv()
-	e.memoryLimit = func() int64 { return 1 << 30 }
+	e.MemoryLimit = func() int64 { return 1 << 30 }
 	r := mustDoctor(t, e, "--expert-io", "buffered", "--expert-memory", "3MiB", "--read-workers", "4", "--threads", "2", "--profile", "off")
 	inspected := mustInspect(t)
 	p := r.Plan

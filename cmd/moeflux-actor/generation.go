@@ -8,17 +8,18 @@ import (
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/converse"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 )
 
 // generation is one request to the model, shown as it comes.
 type generation struct {
 	converse.Taken
 
-	s       *session
+	s       *flags.Opened
 	request moeflux.Request
-	chat    bool         // the request is messages to answer, not a text to continue
-	used    samplingUsed // the values of sampling and where they come from
-	bound   *bound       // nil if anything may come
+	chat    bool               // the request is messages to answer, not a text to continue
+	used    flags.SamplingUsed // the values of sampling and where they come from
+	bound   *bound             // nil if anything may come
 
 	promptCounts *actors.Stats // what the engine had counted when the prompt had been read
 }
@@ -26,18 +27,18 @@ type generation struct {
 // events makes the request.
 func (g *generation) events(ctx context.Context) moeflux.Events {
 	if g.chat {
-		return g.s.model.Chat(ctx, g.request)
+		return g.s.Model.Chat(ctx, g.request)
 	}
-	return g.s.model.Generate(ctx, g.request)
+	return g.s.Model.Generate(ctx, g.request)
 }
 
 // run generates until the text ends for any reason, which it notes in the result. The result is
 // there with an error too, but for its figures.
 func (g *generation) run(ctx context.Context) (*runResult, error) {
-	ctx, end := g.s.span(ctx, "moeflux.run")
+	ctx, end := g.s.Span(ctx, "moeflux.run")
 	defer end()
 	g.Read = func(ctx context.Context) (err error) {
-		g.promptCounts, err = g.s.engine.Stats(ctx)
+		g.promptCounts, err = g.s.Engine.Stats(ctx)
 		return err
 	}
 	err := g.Take(ctx, g.events(ctx))

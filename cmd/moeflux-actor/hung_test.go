@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // hungProgram in asProgram makes the test binary the program with a device that never ends what it
@@ -22,9 +22,9 @@ const hungProgram = "hung"
 
 const hungNow = "the device hangs"
 
-func hungEnv() env {
-	e := systemEnv(time.Now())
-	e.wrapDevice = func(d gpu.Device) gpu.Device { return hungDevice{d} }
+func hungEnv() process.Env {
+	e := process.SystemEnv(time.Now())
+	e.WrapDevice = func(d gpu.Device) gpu.Device { return hungDevice{d} }
 	return e
 }
 
@@ -105,7 +105,7 @@ func TestSignalsWhileHung(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != want {
 			t.Errorf("%v: exit %d, want %d; stderr %q", signal, got, want, said)
 		}
-		if took := time.Since(began); took > closePatience+5*time.Second {
+		if took := time.Since(began); took > flags.ClosePatience+5*time.Second {
 			t.Errorf("%v: it ends after %v", signal, took)
 		}
 	}
@@ -123,7 +123,7 @@ func TestSecondSignalWhileHung(t *testing.T) {
 			select {
 			case <-rest:
 				ended = true
-			case <-time.After(closePatience / 20):
+			case <-time.After(flags.ClosePatience / 20):
 				if err := cmd.Process.Signal(second); err != nil {
 					t.Fatal(err)
 				}
@@ -132,20 +132,6 @@ func TestSecondSignalWhileHung(t *testing.T) {
 		_ = cmd.Wait()
 		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != second {
 			t.Errorf("Ctrl-C and %v: it ends with %v", second, cmd.ProcessState)
-		}
-	}
-}
-
-// What is told of an engine that cannot be freed names what hangs.
-func TestStuck(t *testing.T) {
-	for want, left := range map[string]actors.LeftBehindError{
-		"the disk does not answer":   {Reads: 2},
-		"the disk does not take":     {Files: true},
-		"the device does not end":    {Device: true},
-		"its memory is just being f": {Err: errors.New("x")},
-	} {
-		if got := (&stuckError{&left}).Error(); !strings.Contains(got, want) {
-			t.Errorf("%+v: %q, want %q", left, got, want)
 		}
 	}
 }

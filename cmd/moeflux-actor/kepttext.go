@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // keptText is a text or a conversation that is kept under a name from run to run. A nil one stands
@@ -32,9 +34,9 @@ func (k *keptText) open(sessions *moeflux.Sessions, chat bool) (err error) {
 	k.stored = k.session.IsChat() || k.session.IsText()
 	switch {
 	case k.session.IsChat() && !chat:
-		err = usagef("session %q is a conversation; continue it with --chat, or choose another name", k.name)
+		err = process.Usagef("session %q is a conversation; continue it with --chat, or choose another name", k.name)
 	case k.session.IsText() && chat:
-		err = usagef("session %q is a text, not a conversation; leave --chat out, or choose another name", k.name)
+		err = process.Usagef("session %q is a text, not a conversation; leave --chat out, or choose another name", k.name)
 	}
 	if err != nil {
 		k.close()
@@ -58,8 +60,8 @@ func (k *keptText) close() {
 }
 
 // attach gives the session its state.
-func (k *keptText) attach(ctx context.Context, s *session) error {
-	err := k.session.Attach(ctx, s.model)
+func (k *keptText) attach(ctx context.Context, s *flags.Opened) error {
+	err := k.session.Attach(ctx, s.Model)
 	former, isFormer := errors.AsType[*moeflux.FormerRuleError](err)
 	switch {
 	case isFormer:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/stateinfo"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
@@ -86,9 +87,9 @@ func TestSessionInterrupted(t *testing.T) {
 				switch out.Write(p); {
 				case out.Len() <= 20:
 				case other:
-					cancel(signalled{syscall.SIGTERM})
+					cancel(process.Signalled{Signal: syscall.SIGTERM})
 				default:
-					e.interrupts.deliver()
+					e.Interrupts.Deliver()
 				}
 				return len(p), nil
 			})
@@ -186,7 +187,7 @@ func TestSessionRefused(t *testing.T) {
 		{[]string{"run", "--session", "x", "--session-dir", file, "-p", "x"}, exitFailed, "choose another folder with --session-dir"},
 	} {
 		o := call(t, "", c.args...)
-		if o.code != c.code || !strings.Contains(o.stderr, c.want) || strings.Count(o.stderr, program+":") != 1 {
+		if o.code != c.code || !strings.Contains(o.stderr, c.want) || strings.Count(o.stderr, process.Program+":") != 1 {
 			t.Errorf("%q: exit %d, stderr %q; want exit %d and %q", c.args, o.code, o.stderr, c.code, c.want)
 		}
 	}
@@ -304,7 +305,7 @@ func testStateShow(t *testing.T, sealed, plain string) {
 // written text.
 func startSession(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], slices.Concat([]string{"run", "--cache-dir", filepath.Join(sharedCache, program)}, endless, args)...)
+	cmd := exec.Command(os.Args[0], slices.Concat([]string{"run", "--cache-dir", filepath.Join(sharedCache, process.Program)}, endless, args)...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	out, in, err := os.Pipe()
 	if err != nil {

@@ -11,16 +11,18 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
-func main() { os.Exit(process(systemEnv(time.Now()))) }
+func main() { os.Exit(runProcess(process.SystemEnv(time.Now()))) }
 
-// process runs the program in the process's own streams and signals.
-func process(e env) int {
+// runProcess runs the program in the process's own streams and signals.
+func runProcess(e process.Env) int {
 	// Without this a write to a closed pipe would kill the process before it can clean up.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	ctx := watchSignals(context.Background(), e.interrupts, signals)
+	ctx := process.WatchSignals(context.Background(), e.Interrupts, signals)
 	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, e)
 }

@@ -223,7 +223,7 @@ func TestRunIntoAClosedPipe(t *testing.T) {
 func TestRunOnATerminal(t *testing.T) {
 	model, ref := loadE2E(t)
 	e := testEnv()
-	e.terminal = func(stream any) bool { _, isOut := stream.(*bytes.Buffer); return isOut }
+	e.Terminal = func(stream any) bool { _, isOut := stream.(*bytes.Buffer); return isOut }
 	o := callWith(t.Context(), e, "", "run", "--model", model, "-p", ref.Text, "-n", "24", "--activations", "f32")
 	if o.code != exitOK || o.stdout != ref.DecodeText+"\n" {
 		t.Errorf("exit %d, text %q, want %q", o.code, o.stdout, ref.DecodeText+"\n")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 )
 
 // runResult is what run --json prints.
@@ -66,21 +67,21 @@ type runFigures struct {
 	Exactness string           `json:"exactness"`
 	Account   *figures.Account `json:"account"` // what the request took; null if it did not end
 
-	Sampling samplingUsed `json:"sampling"`
-	Seed     *uint64      `json:"seed"` // null if greedy
+	Sampling flags.SamplingUsed `json:"sampling"`
+	Seed     *uint64            `json:"seed"` // null if greedy
 }
 
 // runStats gathers the figures after the text has ended. Hits and bytes count from the opening of
 // the engine.
 func runStats(ctx context.Context, g *generation) (*runFigures, error) {
-	counts, err := g.s.engine.Stats(ctx)
+	counts, err := g.s.Engine.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
-	info := g.s.engine.Info()
+	info := g.s.Engine.Info()
 	f := &runFigures{
 		Run:         figures.RunOf(&g.Clock, len(g.Prompt.IDs), g.Reused, len(g.Tokens), g.promptCounts, counts),
-		MemoryLimit: g.s.memoryLimit, ExpertIO: info.ExpertIO, Slots: info.Slots, Prefetch: info.Prefetch, Ahead: info.PrefetchLayers,
+		MemoryLimit: g.s.MemoryLimit, ExpertIO: info.ExpertIO, Slots: info.Slots, Prefetch: info.Prefetch, Ahead: info.PrefetchLayers,
 		ReadWorkers: info.ReadWorkers, Sampling: g.used, Exactness: info.Exactness, Tuned: info.Tuned,
 	}
 	if g.End != nil {
@@ -105,12 +106,12 @@ func (f *runFigures) line() string {
 		add(f.AheadText(string(f.Prefetch), f.Ahead))
 	}
 	if f.MemoryLimit > 0 {
-		add(fmt.Sprintf("under a memory limit of %s, %d expert slots", formatBytes(f.MemoryLimit), f.Slots))
+		add(fmt.Sprintf("under a memory limit of %s, %d expert slots", figures.Bytes(f.MemoryLimit), f.Slots))
 	}
 	if f.Tuned != "" {
 		add("tuned " + f.Tuned)
 	}
-	add(f.Sampling.text())
+	add(f.Sampling.Text())
 	if f.Seed != nil {
 		add(fmt.Sprintf("seed %d", *f.Seed))
 	}

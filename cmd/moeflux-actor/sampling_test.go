@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/flags"
 )
 
 // withGeneration returns the fixture model with a generation_config.json.
@@ -25,7 +27,7 @@ func withGeneration(t *testing.T, model, content string) string {
 func TestSamplingOfTheModel(t *testing.T) {
 	fixture, ref := loadE2E(t)
 	const all = `{"do_sample": true, "temperature": 1.5, "top_k": 20, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.1}`
-	const m, f, d = fromModel, fromFlag, fromNowhere
+	const m, f, d = flags.FromModel, flags.FromFlag, flags.FromNowhere
 	from := func(values ...string) map[string]string {
 		names, all := []string{"temperature", "top_k", "top_p", "min_p", "repeat_penalty"}, map[string]string{}
 		for i, v := range values {
@@ -36,16 +38,16 @@ func TestSamplingOfTheModel(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
 		flags      []string
-		want       samplingUsed
+		want       flags.SamplingUsed
 	}{
-		{"all", all, nil, samplingUsed{Temperature: 1.5, TopK: 20, TopP: 0.9, MinP: 0.01, RepeatPenalty: 1.1, From: from(m, m, m, m, m)}},
+		{"all", all, nil, flags.SamplingUsed{Temperature: 1.5, TopK: 20, TopP: 0.9, MinP: 0.01, RepeatPenalty: 1.1, From: from(m, m, m, m, m)}},
 		{"some by flag", all, []string{"--top-k", "3", "--repeat-penalty", "1"},
-			samplingUsed{Temperature: 1.5, TopK: 3, TopP: 0.9, MinP: 0.01, RepeatPenalty: 1, From: from(m, f, m, m, f)}},
-		{"greedy by flag", all, []string{"--temperature", "0"}, samplingUsed{From: from(f, d, d, d, d)}},
-		{"no temperature", `{"do_sample": true, "top_k": 20}`, nil, samplingUsed{Temperature: 1, TopK: 20, From: from(m, m, d, d, d)}},
-		{"greedy by the file", `{"temperature": 1.5, "top_k": 20, "repetition_penalty": 9}`, nil, samplingUsed{RepeatPenalty: 9, From: from(d, d, d, d, m)}},
-		{"no file", "", nil, samplingUsed{From: from(d, d, d, d, d)}},
-		{"no file, a flag", "", []string{"--temperature", "0.5"}, samplingUsed{Temperature: 0.5, From: from(f, d, d, d, d)}},
+			flags.SamplingUsed{Temperature: 1.5, TopK: 3, TopP: 0.9, MinP: 0.01, RepeatPenalty: 1, From: from(m, f, m, m, f)}},
+		{"greedy by flag", all, []string{"--temperature", "0"}, flags.SamplingUsed{From: from(f, d, d, d, d)}},
+		{"no temperature", `{"do_sample": true, "top_k": 20}`, nil, flags.SamplingUsed{Temperature: 1, TopK: 20, From: from(m, m, d, d, d)}},
+		{"greedy by the file", `{"temperature": 1.5, "top_k": 20, "repetition_penalty": 9}`, nil, flags.SamplingUsed{RepeatPenalty: 9, From: from(d, d, d, d, m)}},
+		{"no file", "", nil, flags.SamplingUsed{From: from(d, d, d, d, d)}},
+		{"no file, a flag", "", []string{"--temperature", "0.5"}, flags.SamplingUsed{Temperature: 0.5, From: from(f, d, d, d, d)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			model := withTemplate(t, fixture, chatML)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // The command serves the demo model until a signal comes, and then ends with 0.
@@ -63,7 +65,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("with a wrong key: %s", got)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	cancel(signalled{syscall.SIGTERM})
+	cancel(process.Signalled{Signal: syscall.SIGTERM})
 	if c := <-code; c != exitOK {
 		t.Errorf("exit %d after SIGTERM: %s", c, said.String())
 	}

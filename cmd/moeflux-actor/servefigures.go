@@ -3,13 +3,15 @@ package main
 import (
 	"context"
 
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/server"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
 // figures has a server count what it does, and trace it where the model's engine is traced. done
 // sends the last figures to the collector that the environment names.
-func (c *serveCmd) figures(ctx context.Context, inv *invocation, spans *export.Exporter, o *server.Options) (done func(), err error) {
+func (c *serveCmd) figures(ctx context.Context, inv *process.Invocation, spans *export.Exporter, o *server.Options) (done func(), err error) {
 	counts, err := export.NewMetrics(export.MetricsConfig{Logger: o.Logger})
 	if err != nil {
 		return nil, err
@@ -22,10 +24,10 @@ func (c *serveCmd) figures(ctx context.Context, inv *invocation, spans *export.E
 		}
 	}
 	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flags.ExportPatience)
 		defer cancel()
 		if err := counts.Shutdown(ctx); err != nil {
-			inv.say("the last figures were not sent: %s", oneLine(err))
+			inv.Say("the last figures were not sent: %s", flags.OneLine(err))
 		}
 	}, nil
 }

@@ -9,12 +9,13 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/server"
 	"github.com/moeflux/moeflux-actor/server/access"
 )
 
 // keys returns the keys of the file or of the environment; none if there is neither.
-func (c *serveCmd) keys(inv *invocation) ([]server.Key, error) {
+func (c *serveCmd) keys(inv *process.Invocation) ([]server.Key, error) {
 	switch {
 	case c.APIKeyFile != "":
 		keys, err := access.ReadFile(c.APIKeyFile)
@@ -22,8 +23,8 @@ func (c *serveCmd) keys(inv *invocation) ([]server.Key, error) {
 			return nil, fmt.Errorf("--api-key-file %s cannot be read: %w", c.APIKeyFile, err)
 		}
 		return keys, nil
-	case inv.env.apiKeys != "":
-		keys, err := access.Read(strings.NewReader(inv.env.apiKeys))
+	case inv.Env.APIKeys != "":
+		keys, err := access.Read(strings.NewReader(inv.Env.APIKeys))
 		if err != nil {
 			return nil, fmt.Errorf("MOEFLUX_API_KEYS cannot be read: %w", err)
 		}

@@ -45,7 +45,7 @@ func TestServeFollowsKeys(t *testing.T) {
 func TestServeKeysOfEnvironment(t *testing.T) {
 	for text, part := range map[string]string{"sk-first-first name=me\nsk-first-first": "is there twice", "sk-1 colour=red": "MOEFLUX_API_KEYS cannot be read"} {
 		e := testEnv()
-		e.apiKeys = text
+		e.APIKeys = text
 		var errs strings.Builder
 		if code := run(t.Context(), []string{"serve", "--addr", "127.0.0.1:0"}, strings.NewReader(""), &errs, &errs, e); code == exitOK || !strings.Contains(errs.String(), part) {
 			t.Errorf("%q: exit %d, %q", text, code, errs.String())

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/server"
 	"github.com/moeflux/moeflux-actor/server/fleet"
 	"github.com/moeflux/moeflux-actor/tracing/export"
@@ -24,7 +26,7 @@ type fleetFlags struct {
 	Alias       []string      `sep:"none" placeholder:"ALIAS=NAME" help:"A further name of a model; may be given several times."`
 	Name        []string      `placeholder:"NAME" help:"Further names of the first model."`
 	Pin         []string      `placeholder:"NAME" help:"A model that is loaded at the start and never unloaded; may be given several times. The first model is loaded at the start as well, but may be unloaded."`
-	Memory      size          `placeholder:"SIZE" help:"The most bytes of all models together, where several share memory. Default: what is free at the start, less a reserve of a sixteenth. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	Memory      flags.Size    `placeholder:"SIZE" help:"The most bytes of all models together, where several share memory. Default: what is free at the start, less a reserve of a sixteenth. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	UnloadAfter time.Duration `placeholder:"TIME" help:"How long a model that is not pinned may be unused before it is unloaded. Default: for ever, as long as no other wants its memory."`
 }
 
@@ -33,7 +35,7 @@ type servedModel struct {
 	name    string
 	aliases []string
 	pinned  bool
-	flags   engineFlags
+	flags   flags.Engine
 
 	of    int              // how many models there are
 	spans *export.Exporter // nil if nothing is traced
@@ -41,24 +43,24 @@ type servedModel struct {
 
 // served returns the models that the flags name.
 func (c *serveCmd) served() ([]servedModel, error) {
-	if c.StateDir != "" && c.StateDisk == (size{}) { // a server is restarted while people converse
-		c.StateDisk.bytes = defaultSessionLimit
+	if c.StateDir != "" && c.StateDisk == (flags.Size{}) { // a server is restarted while people converse
+		c.StateDisk.Bytes = defaultSessionLimit
 	}
 	var all []servedModel
 	for _, given := range append(c.Model, make([]string, max(0, 1-len(c.Model)))...) { // "": the demo model
 		name, dir := splitModel(given)
-		all = append(all, servedModel{name: name, flags: engineFlags{Model: dir, modelFlags: c.modelFlags}})
+		all = append(all, servedModel{name: name, flags: flags.Engine{Model: dir, Settings: c.Settings}})
 	}
 	find := func(flag, name string) (*servedModel, error) {
 		if at := slices.IndexFunc(all, func(m servedModel) bool { return m.name == name }); at >= 0 {
 			return &all[at], nil
 		}
-		return nil, usagef("%s names a model %q; there are %s", flag, name, namesOf(all))
+		return nil, process.Usagef("%s names a model %q; there are %s", flag, name, namesOf(all))
 	}
 	for _, given := range c.Alias {
 		alias, name, ok := strings.Cut(given, "=")
 		if !ok || alias == "" {
-			return nil, usagef("--alias %s: must be ALIAS=NAME", given)
+			return nil, process.Usagef("--alias %s: must be ALIAS=NAME", given)
 		}
 		m, err := find("--alias "+given, name)
 		if err != nil {
@@ -106,22 +108,22 @@ func namesOf(all []servedModel) string {
 // checkSeveral reports flags that mean one model.
 func (c *serveCmd) checkSeveral(all []servedModel) error {
 	for i := range all {
-		if err := all[i].flags.check(); err != nil {
+		if err := all[i].flags.Check(); err != nil {
 			return err
 		}
 	}
 	if c.UnloadAfter < 0 {
-		return usagef("--unload-after %v: must be 0 or more", c.UnloadAfter)
+		return process.Usagef("--unload-after %v: must be 0 or more", c.UnloadAfter)
 	}
 	if !c.comeAndGo() {
 		return nil
 	}
 	for flag, given := range map[string]bool{
 		"--experts-dir": c.ExpertsDir != "" && len(all) > 1, "--record": c.Record != "",
-		"--profile FILE": c.Profile != "" && c.Profile != profileAuto && c.Profile != profileOff && len(all) > 1,
+		"--profile FILE": c.Profile != "" && c.Profile != flags.ProfileAuto && c.Profile != flags.ProfileOff && len(all) > 1,
 	} {
 		if given {
-			return usagef("%s is for one model that stays in memory", flag)
+			return process.Usagef("%s is for one model that stays in memory", flag)
 		}
 	}
 	return nil
@@ -132,7 +134,7 @@ func (c *serveCmd) comeAndGo() bool { return len(c.Model) > 1 || c.UnloadAfter >
 
 // withModels runs f with the models that the flags name: one that stays open, or several of a
 // fleet.
-func (c *serveCmd) withModels(ctx context.Context, inv *invocation, f func([]server.Served, *export.Exporter) error) error {
+func (c *serveCmd) withModels(ctx context.Context, inv *process.Invocation, f func([]server.Served, *export.Exporter) error) error {
 	all, err := c.served()
 	if err != nil {
 		return err
@@ -141,14 +143,14 @@ func (c *serveCmd) withModels(ctx context.Context, inv *invocation, f func([]ser
 		return c.withFleet(ctx, inv, all, f)
 	}
 	m := &all[0]
-	return m.flags.withModel(ctx, inv, func(s *session) error {
-		m.flags.Model = s.dir
+	return m.flags.WithModel(ctx, inv, func(s *flags.Opened) error {
+		m.flags.Model = s.Dir
 		served, err := m.named()
 		if err != nil {
 			return err
 		}
-		served.Model, served.Engine = s.model, func() server.Engine { return s.engine }
-		return f([]server.Served{served}, s.exporter)
+		served.Model, served.Engine = s.Model, func() server.Engine { return s.Engine }
+		return f([]server.Served{served}, s.Exporter)
 	})
 }
 
@@ -160,16 +162,16 @@ func (m *servedModel) named() (server.Served, error) {
 
 // withFleet runs f with models that are loaded as they are wanted. Those that are pinned, and the
 // first, are loaded before.
-func (c *serveCmd) withFleet(ctx context.Context, inv *invocation, all []servedModel, f func([]server.Served, *export.Exporter) error) (err error) {
-	o := fleet.Options{UnloadAfter: c.UnloadAfter, Logger: c.logger(inv.stderr)}
-	if o.Memory, err = c.Memory.resolve(inv.env.memory); err != nil {
+func (c *serveCmd) withFleet(ctx context.Context, inv *process.Invocation, all []servedModel, f func([]server.Served, *export.Exporter) error) (err error) {
+	o := fleet.Options{UnloadAfter: c.UnloadAfter, Logger: c.Logger(inv.Stderr)}
+	if o.Memory, err = c.Memory.Resolve(inv.Env.Memory); err != nil {
 		return err
 	}
-	spans, err := openExporter(inv, &all[0].flags, o.Logger)
+	spans, err := all[0].flags.OpenExporter(inv, o.Logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeExporter(spans, inv.say)) }()
+	defer func() { err = errors.Join(err, flags.CloseExporter(spans, inv.Say)) }()
 	served := make([]server.Served, len(all))
 	for i := range all {
 		m := &all[i]
@@ -185,7 +187,7 @@ func (c *serveCmd) withFleet(ctx context.Context, inv *invocation, all []servedM
 	}
 	fl, err := fleet.New(o)
 	if err != nil {
-		return usagef("%v; raise --memory, or give fewer models or pins", err)
+		return process.Usagef("%v; raise --memory, or give fewer models or pins", err)
 	}
 	defer func() { err = errors.Join(err, fl.Close(ctx)) }()
 	for i, m := range fl.Models() {
@@ -204,42 +206,42 @@ func (c *serveCmd) withFleet(ctx context.Context, inv *invocation, all []servedM
 // is fixed from now on, so that what others have in memory does not change it: where it is, how
 // experts are read, and the most memory for these and for states. A budget of 0 becomes what is
 // free.
-func (m *servedModel) entry(ctx context.Context, inv *invocation, budget *int64) (e fleet.Entry, err error) {
+func (m *servedModel) entry(ctx context.Context, inv *process.Invocation, budget *int64) (e fleet.Entry, err error) {
 	f := &m.flags
-	f.Profile = cmp.Or(f.Profile, profileAuto) // what was used most is what comes back first
+	f.Profile = cmp.Or(f.Profile, flags.ProfileAuto) // what was used most is what comes back first
 	if f.FlightDir != "" {
 		f.FlightDir = filepath.Join(f.FlightDir, url.PathEscape(m.name))
 	}
-	if f.Model, err = modelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
+	if f.Model, err = flags.ModelDir(ctx, inv, f.Model, f.CacheDir); err != nil {
 		return e, err
 	}
-	info, err := f.plan(ctx, inv, slog.New(slog.DiscardHandler))
+	info, err := f.Plan(ctx, inv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return e, err
 	}
 	*budget = cmp.Or(*budget, info.Available-info.Reserve)
-	if f.ExpertMemory == (size{}) {
-		f.ExpertMemory.bytes = fleet.ExpertRoom(info, *budget)
+	if f.ExpertMemory == (flags.Size{}) {
+		f.ExpertMemory.Bytes = fleet.ExpertRoom(info, *budget)
 	}
-	if f.StateMemory == (size{}) {
-		f.StateMemory.bytes = info.StateMemory / int64(m.of)
+	if f.StateMemory == (flags.Size{}) {
+		f.StateMemory.Bytes = info.StateMemory / int64(m.of)
 	}
-	if info, err = f.plan(ctx, inv, slog.New(slog.DiscardHandler)); err != nil {
+	if info, err = f.Plan(ctx, inv, slog.New(slog.DiscardHandler)); err != nil {
 		return e, err
 	}
 	f.ExpertIO = string(info.ExpertIO)
 	return fleet.Entry{
 		Spec: fleet.Spec{Name: m.name, Need: fleet.NeedOf(info, *budget), Pinned: m.pinned}, Info: info,
 		Open: func(ctx context.Context) (fleet.Loaded, error) {
-			o := moeflux.Options{Now: inv.env.now}
+			o := moeflux.Options{Now: inv.Env.Now}
 			if m.spans != nil {
 				o.Config.Tracer = m.spans.Provider()
 			}
-			s, err := openModel(ctx, inv, f, o)
+			s, err := f.Open(ctx, inv, o)
 			if err != nil {
 				return nil, err
 			}
-			return opened{fleet.Of(s.model), s}, nil
+			return opened{fleet.Of(s.Model), s}, nil
 		},
 	}, nil
 }
@@ -247,10 +249,10 @@ func (m *servedModel) entry(ctx context.Context, inv *invocation, budget *int64)
 // opened is a model of a fleet in memory, with what was opened for it.
 type opened struct {
 	fleet.Loaded
-	session *session
+	session *flags.Opened
 }
 
 // Close ends the model and the rest.
 func (o opened) Close(ctx context.Context) error {
-	return errors.Join(o.Loaded.Close(ctx), o.session.close())
+	return errors.Join(o.Loaded.Close(ctx), o.session.Close())
 }

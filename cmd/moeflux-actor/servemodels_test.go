@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // serveProcess is the command serve while it runs.
@@ -74,7 +75,7 @@ func serve(t *testing.T, args ...string) *serveProcess {
 // end stops the command as SIGTERM does, and expects a clean end.
 func (p *serveProcess) end() {
 	http.DefaultClient.CloseIdleConnections()
-	p.stop(signalled{syscall.SIGTERM})
+	p.stop(process.Signalled{Signal: syscall.SIGTERM})
 	code := <-p.code
 	p.code <- code
 	if code != exitOK {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -24,7 +25,7 @@ func TestWithFlags(t *testing.T) {
 		{&actors.MemoryError{Parked: 1}, []string{"set --expert-memory", "lower --parked-memory"}},
 		{fmt.Errorf("Config.Tracer and MyConfig.KV, then Config.ExpertIO"), []string{"Config.Tracer and MyConfig.KV, then --expert-io"}},
 	} {
-		got := oneLine(c.err)
+		got := flags.OneLine(c.err)
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q does not contain %q", got, want)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/converse"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // textFlags are the flags of commands that continue a text.
@@ -17,8 +18,8 @@ type textFlags struct {
 	MaxTokens *int `short:"n" placeholder:"N" help:"The most tokens to generate; 0: until the model ends the text or the context is full. Default: 256, with run --chat 2048."`
 	JSON      bool `name:"json" help:"Print one JSON object at the end: text, prompt_ids, new_ids, stop_reason, stats; with run --chat also prompt, reasoning and content; where run bounds the text also constraint."`
 
-	samplingFlags `group:"Sampling:"`
-	engineFlags   `group:"Engine:"`
+	flags.Sampling `group:"Sampling:"`
+	flags.Engine   `group:"Engine:"`
 }
 
 // promptFlags say where a text is.
@@ -31,15 +32,15 @@ type promptFlags struct {
 // checkText reports flags that no model can change.
 func (c *textFlags) checkText(defaultMax int) error {
 	if n := c.maxTokens(defaultMax); n < 0 {
-		return usagef("-n %d: must be 0 or more", n)
+		return process.Usagef("-n %d: must be 0 or more", n)
 	}
 	if c.LogProbs != nil && !c.JSON {
-		return usagef("--logprobs does nothing without --json")
+		return process.Usagef("--logprobs does nothing without --json")
 	}
-	if err := c.checkSampling(); err != nil {
+	if err := c.CheckSampling(); err != nil {
 		return err
 	}
-	return c.engineFlags.check()
+	return c.Engine.Check()
 }
 
 // maxTokens returns what -n means.
@@ -51,11 +52,11 @@ func (c *textFlags) maxTokens(byDefault int) int {
 }
 
 // withModel runs f with the model open.
-func (c *textFlags) withModel(ctx context.Context, inv *invocation, f func(*session) error) error {
+func (c *textFlags) withModel(ctx context.Context, inv *process.Invocation, f func(*flags.Opened) error) error {
 	if c.Profile == "" {
-		c.Profile = profileAuto
+		c.Profile = flags.ProfileAuto
 	}
-	return c.engineFlags.withModel(ctx, inv, f)
+	return c.Engine.WithModel(ctx, inv, f)
 }
 
 // hasPrompt reports whether the command line says where the prompt is.
@@ -63,10 +64,10 @@ func (c *promptFlags) hasPrompt() bool { return c.Prompt != nil || c.File != "" 
 
 // readPrompt takes the prompt from where the command line says. Where there may be none it may be
 // empty. A message loses the line feed that ends it as a file.
-func (c *promptFlags) readPrompt(inv *invocation, mayBeNone, message bool) (string, error) {
+func (c *promptFlags) readPrompt(inv *process.Invocation, mayBeNone, message bool) (string, error) {
 	const how = "give it with -p TEXT, -f FILE, or - for stdin"
 	if c.Stdin != "" && c.Stdin != "-" {
-		return "", usagef("unexpected argument %q; if it is the prompt, %s", c.Stdin, how)
+		return "", process.Usagef("unexpected argument %q; if it is the prompt, %s", c.Stdin, how)
 	}
 	sources := 0
 	for _, given := range []bool{c.Prompt != nil, c.File != "", c.Stdin != ""} {
@@ -77,43 +78,38 @@ func (c *promptFlags) readPrompt(inv *invocation, mayBeNone, message bool) (stri
 	file := c.File
 	switch {
 	case sources > 1:
-		return "", usagef("the prompt is given %d times; use one of -p, -f and -", sources)
+		return "", process.Usagef("the prompt is given %d times; use one of -p, -f and -", sources)
 	case c.Prompt != nil:
 		return *c.Prompt, nil
-	case sources == 0 && inv.stdinTerminal && mayBeNone:
+	case sources == 0 && inv.StdinTerminal && mayBeNone:
 		return "", nil
-	case sources == 0 && inv.stdinTerminal:
-		return "", usagef("no prompt; %s", how)
+	case sources == 0 && inv.StdinTerminal:
+		return "", process.Usagef("no prompt; %s", how)
 	case file == "":
 		file = "-"
 	}
-	data, err := readInput(inv, file)
+	data, err := process.ReadInput(inv, file)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("the prompt cannot be read: %w", err)
 	case sources == 0 && len(data) == 0 && !mayBeNone:
-		return "", usagef("no prompt, and stdin is empty; %s", how)
+		return "", process.Usagef("no prompt, and stdin is empty; %s", how)
 	case !utf8.Valid(data):
 		return "", fmt.Errorf("the prompt in %s is not UTF-8 text; convert it first", file)
 	case message:
-		return withoutLineEnd(string(data)), nil
+		return process.WithoutLineEnd(string(data)), nil
 	}
 	return string(data), nil
 }
 
-// withoutLineEnd returns the text of a file without its last line end.
-func withoutLineEnd(text string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
-}
-
 // generation returns a generation of one text with what the flags and the model say.
-func (c *textFlags) generation(inv *invocation, s *session, defaultMax int) (*generation, error) {
-	sampling, used, err := c.sampling(inv, s.dir)
+func (c *textFlags) generation(inv *process.Invocation, s *flags.Opened, defaultMax int) (*generation, error) {
+	sampling, used, err := c.SamplingFor(inv, s.Dir)
 	if err != nil {
 		return nil, err
 	}
 	g := &generation{s: s, used: used}
-	g.Now, g.Clock.Start = inv.env.now, inv.env.start
+	g.Now, g.Clock.Start = inv.Env.Now, inv.Env.Start
 	g.request = moeflux.Request{MaxTokens: c.maxTokens(defaultMax), Stop: c.Stop, Sampling: sampling}
 	if c.LogProbs != nil {
 		g.request.LogProbs, g.request.TopLogProbs = true, *c.LogProbs
@@ -122,17 +118,17 @@ func (c *textFlags) generation(inv *invocation, s *session, defaultMax int) (*ge
 }
 
 // plainText returns the display of a text.
-func (c *textFlags) plainText(inv *invocation) *converse.PlainText {
+func (c *textFlags) plainText(inv *process.Invocation) *converse.PlainText {
 	if c.JSON {
-		return &converse.PlainText{Terminal: inv.stdoutTerminal}
+		return &converse.PlainText{Terminal: inv.StdoutTerminal}
 	}
-	return &converse.PlainText{Out: inv.stdout, Terminal: inv.stdoutTerminal}
+	return &converse.PlainText{Out: inv.Stdout, Terminal: inv.StdoutTerminal}
 }
 
 // once generates one text and prints it with its figures. finish, if not nil, completes the result.
 // save, if not nil, keeps the text: a signal then ends it between two tokens, where it can be kept,
 // and a second Ctrl-C ends it at once.
-func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
+func (c *textFlags) once(ctx context.Context, inv *process.Invocation, g *generation, finish func(*runResult), save func(context.Context) error) error {
 	if save != nil {
 		var turn converse.Turn
 		halt := func() { turn.Interrupt() }
@@ -141,7 +137,7 @@ func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, fi
 		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		turn.Begin(cancel)
-		defer inv.env.interrupts.catch(halt)()
+		defer inv.Env.Interrupts.Catch(halt)()
 		g.request.Interrupted = turn.Halted
 	}
 	result, err := g.run(ctx)
@@ -158,21 +154,21 @@ func (c *textFlags) once(ctx context.Context, inv *invocation, g *generation, fi
 		return err
 	}
 	if c.JSON {
-		if err := writeJSON(inv.stdout, result); err != nil {
+		if err := process.WriteJSON(inv.Stdout, result); err != nil {
 			return err
 		}
 	}
 	if text := result.Constraint.cut(result.StopReason, g.request.MaxTokens); text != "" {
-		inv.say("%s", text)
+		inv.Say("%s", text)
 	}
-	fmt.Fprintln(inv.stderr, result.Stats.line())
+	fmt.Fprintln(inv.Stderr, result.Stats.line())
 	if save != nil {
 		if err := save(ctx); err != nil {
 			return err
 		}
 	}
 	if result.StopReason == moeflux.StopInterrupted {
-		return errInterrupted
+		return process.ErrInterrupted
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/flags"
 )
 
 // Wherever spans go, and whether they arrive or not, the text is the same, and the command
@@ -60,7 +62,7 @@ func TestTraceGoesWhereItShould(t *testing.T) {
 			if tc.check != nil && !tc.check(o) {
 				t.Errorf("the spans of 8 evaluations did not arrive; stderr %q", o.stderr)
 			}
-			if d := time.Since(began); d > exportPatience+30*time.Second {
+			if d := time.Since(began); d > flags.ExportPatience+30*time.Second {
 				t.Errorf("it took %v", d)
 			}
 		})

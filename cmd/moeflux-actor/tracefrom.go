@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/remoterecords"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
@@ -20,17 +21,17 @@ type recordsFlags struct {
 func (f *recordsFlags) read(ctx context.Context, file string) (*record.Recording, error) {
 	switch {
 	case f.From == "" && (f.For != 0 || f.Model != ""):
-		return nil, usagef("--for and --model belong to --from")
+		return nil, process.Usagef("--for and --model belong to --from")
 	case f.From == "" && file == "":
-		return nil, usagef("there are no records: name a FILE, or a server with --from")
+		return nil, process.Usagef("there are no records: name a FILE, or a server with --from")
 	case f.From == "":
 		return readRecords(file)
 	case file != "":
-		return nil, usagef("there are two sources of records: %s, and --from %s", file, f.From)
+		return nil, process.Usagef("there are two sources of records: %s, and --from %s", file, f.From)
 	}
 	from := remoterecords.From{URL: f.From, Model: f.Model, Key: os.Getenv(remoterecords.Variable), Seconds: f.For.Seconds()}
 	if err := from.Validate(); err != nil {
-		return nil, usagef("--from: %v", err)
+		return nil, process.Usagef("--from: %v", err)
 	}
 	return remoterecords.Read(ctx, from)
 }

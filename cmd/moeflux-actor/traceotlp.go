@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tracing"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -12,13 +14,13 @@ import (
 
 // sendSpans makes the spans of records and sends them to the collector that the environment names.
 // from is where the records come from.
-func sendSpans(ctx context.Context, inv *invocation, rec *record.Recording, from string) (err error) {
+func sendSpans(ctx context.Context, inv *process.Invocation, rec *record.Recording, from string) (err error) {
 	x, err := export.New(export.Config{Mode: export.OTLP})
 	if err != nil {
 		return err
 	}
 	defer func() { // nothing waits any more, or nobody waits for it
-		end, cancel := context.WithTimeout(ctx, exportPatience)
+		end, cancel := context.WithTimeout(ctx, flags.ExportPatience)
 		defer cancel()
 		if shut := x.Shutdown(end); err == nil {
 			err = shut
@@ -40,6 +42,6 @@ func sendSpans(ctx context.Context, inv *invocation, rec *record.Recording, from
 	case s.Lost() != "":
 		return fmt.Errorf("%s: %s", from, s.Lost())
 	}
-	inv.say("%d spans were sent", s.Written)
+	inv.Say("%d spans were sent", s.Written)
 	return nil
 }

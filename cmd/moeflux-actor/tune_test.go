@@ -14,6 +14,8 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/bench"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/tune"
 	"github.com/moeflux/moeflux-actor/internal/tuned"
 )
@@ -22,13 +24,13 @@ import (
 // settings, in which some are kept as tune does it, and their file.
 func tunedDemo(t *testing.T, s tuned.Settings) (args []string, path string) {
 	t.Helper()
-	inv := &invocation{env: testEnv(), stderr: io.Discard}
-	dir, err := modelDir(t.Context(), inv, "", sharedCache)
+	inv := &process.Invocation{Env: testEnv(), Stderr: io.Discard}
+	dir, err := flags.ModelDir(t.Context(), inv, "", sharedCache)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cache := t.TempDir()
-	cfg, err := (&engineFlags{Model: dir, modelFlags: modelFlags{Tuned: "off"}}).settings(t.Context(), inv, slog.New(slog.DiscardHandler))
+	cfg, err := (&flags.Engine{Model: dir, Settings: flags.Settings{Tuned: "off"}}).Configure(t.Context(), inv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func TestTuneInterrupted(t *testing.T) {
 	for at := 1; at <= 4; at += 3 {
 		ctx, cancel := context.WithCancel(t.Context())
 		e, opened := testEnv(), 0
-		e.memoryLimit = func() int64 { // asked once a session
+		e.MemoryLimit = func() int64 { // asked once a session
 			if opened++; opened == at {
 				cancel()
 			}
@@ -158,13 +160,13 @@ func TestTuneInterrupted(t *testing.T) {
 func TestTuneFails(t *testing.T) {
 	model, path := tunedDemo(t, tuned.Settings{RingDepth: 4})
 	hasty := testEnv()
-	hasty.now = func() time.Time { hasty.start = hasty.start.Add(10 * time.Second); return hasty.start }
+	hasty.Now = func() time.Time { hasty.Start = hasty.Start.Add(10 * time.Second); return hasty.Start }
 	blocked := t.TempDir()
 	if err := os.WriteFile(filepath.Join(blocked, "tuned"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		e    env
+		e    process.Env
 		args []string
 		code int
 		want string

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"encoding/json"
@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
-// chatFlags say how run converses.
-type chatFlags struct {
+// Conversation are the flags that say how run converses.
+type Conversation struct {
 	Chat        bool     `help:"Take the prompt for a user's message in the model's chat template; without a prompt, on a terminal, converse."`
 	System      *string  `placeholder:"TEXT|@FILE" help:"With --chat: the system message, or the file that holds it."`
 	Tools       string   `option:"Tools" placeholder:"FILE" help:"With --chat: a JSON list of functions that the model may call, as OpenAI-style services take it. Its calls are shown; in a conversation you give their results."`
@@ -19,23 +20,23 @@ type chatFlags struct {
 	TemplateArg []string `sep:"none" placeholder:"NAME=VALUE" help:"With --chat: a further variable of the template, as JSON or else as text, like enable_thinking=false. May be given several times."`
 }
 
-// unused reports flags that do nothing without --chat.
-func (f *chatFlags) unused() error {
+// Unused reports flags that do nothing without --chat.
+func (f *Conversation) Unused() error {
 	switch {
 	case f.System != nil:
-		return usagef("--system does nothing without --chat")
+		return process.Usagef("--system does nothing without --chat")
 	case f.Tools != "":
-		return usagef("--tools does nothing without --chat")
+		return process.Usagef("--tools does nothing without --chat")
 	case f.ToolChoice != "":
-		return usagef("--tool-choice does nothing without --chat")
+		return process.Usagef("--tool-choice does nothing without --chat")
 	case len(f.TemplateArg) > 0:
-		return usagef("--template-arg does nothing without --chat")
+		return process.Usagef("--template-arg does nothing without --chat")
 	}
 	return nil
 }
 
-// system returns the system message, "" for none.
-func (f *chatFlags) system() (string, error) {
+// SystemText returns the system message, "" for none.
+func (f *Conversation) SystemText() (string, error) {
 	if f.System == nil {
 		return "", nil
 	}
@@ -50,11 +51,11 @@ func (f *chatFlags) system() (string, error) {
 	case !utf8.Valid(data):
 		return "", fmt.Errorf("the system message in %s is not UTF-8 text; convert it first", file)
 	}
-	return withoutLineEnd(string(data)), nil
+	return process.WithoutLineEnd(string(data)), nil
 }
 
-// tools returns the functions that the model may call.
-func (f *chatFlags) tools() ([]*moeflux.Tool, error) {
+// ReadTools returns the functions that the model may call.
+func (f *Conversation) ReadTools() ([]*moeflux.Tool, error) {
 	if f.Tools == "" {
 		return nil, nil
 	}
@@ -70,11 +71,11 @@ func (f *chatFlags) tools() ([]*moeflux.Tool, error) {
 	return tools, nil
 }
 
-// toolChoice returns what --tool-choice says.
-func (f *chatFlags) toolChoice(tools []*moeflux.Tool) (moeflux.ToolChoice, error) {
+// Choice returns what --tool-choice says.
+func (f *Conversation) Choice(tools []*moeflux.Tool) (moeflux.ToolChoice, error) {
 	switch {
 	case f.ToolChoice != "" && f.Tools == "":
-		return moeflux.ToolChoice{}, usagef("--tool-choice does nothing without --tools")
+		return moeflux.ToolChoice{}, process.Usagef("--tool-choice does nothing without --tools")
 	case f.ToolChoice == "" || f.ToolChoice == "auto":
 		return moeflux.ToolChoice{}, nil
 	case f.ToolChoice == "none":
@@ -89,16 +90,16 @@ func (f *chatFlags) toolChoice(tools []*moeflux.Tool) (moeflux.ToolChoice, error
 		}
 		names = append(names, t.Name())
 	}
-	return moeflux.ToolChoice{}, usagef("--tool-choice %q is not auto, none, required or one of %s", f.ToolChoice, strings.Join(names, ", "))
+	return moeflux.ToolChoice{}, process.Usagef("--tool-choice %q is not auto, none, required or one of %s", f.ToolChoice, strings.Join(names, ", "))
 }
 
-// templateArgs returns the further variables of the template.
-func (f *chatFlags) templateArgs() (map[string]any, error) {
+// TemplateArgs returns the further variables of the template.
+func (f *Conversation) TemplateArgs() (map[string]any, error) {
 	args := map[string]any{}
 	for _, arg := range f.TemplateArg {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, usagef("--template-arg %q is not NAME=VALUE", arg)
+			return nil, process.Usagef("--template-arg %q is not NAME=VALUE", arg)
 		}
 		if !json.Valid([]byte(text)) {
 			args[name] = text

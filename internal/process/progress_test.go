@@ -1,27 +1,29 @@
-package main
+package process
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
 // newTestProgress returns a progress whose clock the test moves.
-func newTestProgress(terminal bool) (*progress, *bytes.Buffer, *time.Time) {
+func newTestProgress(terminal bool) (*Progress, *bytes.Buffer, *time.Time) {
 	var out bytes.Buffer
 	now := time.Unix(1000, 0)
-	inv := &invocation{stderr: &out, stderrTerminal: terminal, env: env{now: func() time.Time { return now }}}
-	return newProgress(inv), &out, &now
+	inv := &Invocation{Stderr: &out, StderrTerminal: terminal, Env: Env{Now: func() time.Time { return now }}}
+	return NewProgress(inv), &out, &now
 }
 
 func TestProgressLines(t *testing.T) {
 	p, out, now := newTestProgress(false)
 	for i := range int64(100) {
-		p.update("work", i, 100, formatCount)
+		p.Update("work", i, 100, FormatCount)
 		*now = now.Add(200 * time.Millisecond)
 	}
-	p.clear()
+	p.Clear()
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	if len(lines) != 3 || lines[0] != "moeflux-actor: work: 25 of 100 (25%), 15s left" {
 		t.Errorf("20 s of work print %q, want 3 lines, the first at a quarter with 15s left", lines)
@@ -33,9 +35,9 @@ func TestProgressLines(t *testing.T) {
 
 func TestProgressOfShortWorkIsSilent(t *testing.T) {
 	p, out, _ := newTestProgress(false)
-	p.update("work", 1, 2, formatCount)
-	p.update("work", 2, 2, formatCount)
-	p.clear()
+	p.Update("work", 1, 2, FormatCount)
+	p.Update("work", 2, 2, FormatCount)
+	p.Clear()
 	if out.Len() != 0 {
 		t.Errorf("prints %q, want nothing", out)
 	}
@@ -43,12 +45,12 @@ func TestProgressOfShortWorkIsSilent(t *testing.T) {
 
 func TestProgressBar(t *testing.T) {
 	p, out, now := newTestProgress(true)
-	p.update("work", 0, 4096, formatBytes)
-	p.update("work", 1024, 4096, formatBytes) // too soon
+	p.Update("work", 0, 4096, figures.Bytes)
+	p.Update("work", 1024, 4096, figures.Bytes) // too soon
 	*now = now.Add(time.Second)
-	p.update("work", 2048, 4096, formatBytes)
-	p.clear()
-	p.clear()
+	p.Update("work", 2048, 4096, figures.Bytes)
+	p.Clear()
+	p.Clear()
 	got := out.String()
 	if strings.Count(got, "\r") != 3 || !strings.Contains(got, "[============            ] work: 2.00 KiB of 4.00 KiB (50%)") {
 		t.Errorf("prints %q, want two bars and one clearing", got)
@@ -61,7 +63,7 @@ func TestProgressBar(t *testing.T) {
 func TestProgressWithoutTotal(t *testing.T) {
 	p, out, now := newTestProgress(false)
 	*now = now.Add(time.Minute)
-	p.update("work", 5, 0, formatCount)
+	p.Update("work", 5, 0, FormatCount)
 	if !strings.Contains(out.String(), "work: 5 of 0 (0%)") {
 		t.Errorf("prints %q", out)
 	}

@@ -1,15 +1,16 @@
-package main
+package flags
 
 import (
 	"strconv"
 	"strings"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
-// samplingFlags are the flags of sample.Options. A flag with a tag "option" sets that field, and
-// its help begins with the field's comment. A nil value was not given: the model's own counts then.
-type samplingFlags struct {
+// Sampling are the flags of sample.Options. A flag with a tag "option" sets that field, and its
+// help begins with the field's comment. A nil value was not given: the model's own counts then.
+type Sampling struct {
 	Temperature      *float64 `option:"Temperature" placeholder:"T" help:"Divides the logits. 0 takes the largest logit, and of the others only penalties and bias matter then. With 0 nothing is taken from the model's generation_config.json. Default: the model's own, else 0."`
 	TopK             *int     `option:"TopK" placeholder:"K" help:"Keeps the K most likely tokens. 0 keeps all. Of equal ones the lower ids are kept. Default: the model's own, else 0."`
 	TopP             *float64 `option:"TopP" placeholder:"TopP" help:"Keeps the most likely tokens until their probabilities sum to --top-p. 0 and 1 keep all. Default: the model's own, else 0."`
@@ -25,13 +26,13 @@ type samplingFlags struct {
 
 // Where a sampling value comes from.
 const (
-	fromFlag    = "flag"
-	fromModel   = "generation_config.json"
-	fromNowhere = "default"
+	FromFlag    = "flag"
+	FromModel   = "generation_config.json"
+	FromNowhere = "default"
 )
 
-// samplingUsed are the sampling values of a text, as --json prints them.
-type samplingUsed struct {
+// SamplingUsed are the sampling values of a text, as --json prints them.
+type SamplingUsed struct {
 	Temperature      float64 `json:"temperature"` // 0: greedy
 	TopK             int     `json:"top_k"`
 	TopP             float64 `json:"top_p"`
@@ -43,25 +44,25 @@ type samplingUsed struct {
 	From map[string]string `json:"from"`
 }
 
-// checkSampling reports flags that no model can change.
-func (f *samplingFlags) checkSampling() error {
+// CheckSampling reports flags that no model can change.
+func (f *Sampling) CheckSampling() error {
 	if f.LogProbs != nil && *f.LogProbs < 0 {
-		return usagef("--logprobs %d: must be 0 or more", *f.LogProbs)
+		return process.Usagef("--logprobs %d: must be 0 or more", *f.LogProbs)
 	}
 	for _, s := range f.Stop {
 		if s == "" {
-			return usagef("--stop is empty; give the text that ends the output")
+			return process.Usagef("--stop is empty; give the text that ends the output")
 		}
 	}
 	given, err := f.given()
 	if err != nil {
 		return err
 	}
-	return usage(given.Validate())
+	return process.Usage(given.Validate())
 }
 
 // given returns what the flags say.
-func (f *samplingFlags) given() (s moeflux.Sampling, err error) {
+func (f *Sampling) given() (s moeflux.Sampling, err error) {
 	s = moeflux.Sampling{
 		Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, RepeatPenalty: f.RepeatPenalty,
 		PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty, Seed: f.Seed,
@@ -70,37 +71,37 @@ func (f *samplingFlags) given() (s moeflux.Sampling, err error) {
 	return s, err
 }
 
-// sampling returns how tokens are chosen with the model of a directory, and where each value comes
-// from: what the flags leave open the model's generation_config.json says. Without a seed a random
-// one is drawn. The flags have passed checkSampling.
-func (f *samplingFlags) sampling(inv *invocation, dir string) (moeflux.Sampling, samplingUsed, error) {
+// SamplingFor returns how tokens are chosen with the model of a directory, and where each value
+// comes from: what the flags leave open the model's generation_config.json says. Without a seed a
+// random one is drawn. The flags have passed CheckSampling.
+func (f *Sampling) SamplingFor(inv *process.Invocation, dir string) (moeflux.Sampling, SamplingUsed, error) {
 	given, err := f.given()
 	if err != nil {
-		return given, samplingUsed{}, err
+		return given, SamplingUsed{}, err
 	}
 	var own moeflux.Sampling
 	if !f.greedy() {
 		var ignored []string
 		if own, ignored, err = moeflux.Defaults(dir); err != nil {
-			return given, samplingUsed{}, err
+			return given, SamplingUsed{}, err
 		}
 		if len(ignored) > 0 {
-			inv.say("the model's %s sets %s, which this program does not know and ignores", fromModel, strings.Join(ignored, ", "))
+			inv.Say("the model's %s sets %s, which this program does not know and ignores", FromModel, strings.Join(ignored, ", "))
 		}
 	}
-	used := f.choose(own)
+	used := f.Choose(own)
 	if given.Seed == nil && used.Temperature > 0 {
-		given.Seed = new(inv.env.seed())
+		given.Seed = new(inv.Env.Seed())
 	}
 	return given, used, nil
 }
 
 // greedy reports whether the flags ask for the most likely tokens whatever the model says.
-func (f *samplingFlags) greedy() bool { return f.Temperature != nil && *f.Temperature == 0 }
+func (f *Sampling) greedy() bool { return f.Temperature != nil && *f.Temperature == 0 }
 
-// choose puts together what the flags and the model say.
-func (f *samplingFlags) choose(own moeflux.Sampling) samplingUsed {
-	u := samplingUsed{PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty, From: map[string]string{}}
+// Choose puts together what the flags and the model say.
+func (f *Sampling) Choose(own moeflux.Sampling) SamplingUsed {
+	u := SamplingUsed{PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty, From: map[string]string{}}
 	u.Temperature = pick(u.From, "temperature", f.Temperature, own.Temperature)
 	u.TopK = pick(u.From, "top_k", f.TopK, own.TopK)
 	u.TopP = pick(u.From, "top_p", f.TopP, own.TopP)
@@ -113,22 +114,22 @@ func (f *samplingFlags) choose(own moeflux.Sampling) samplingUsed {
 func pick[T any](from map[string]string, name string, flag, own *T) (value T) {
 	switch {
 	case flag != nil:
-		from[name] = fromFlag
+		from[name] = FromFlag
 		return *flag
 	case own != nil:
-		from[name] = fromModel
+		from[name] = FromModel
 		return *own
 	}
-	from[name] = fromNowhere
+	from[name] = FromNowhere
 	return value
 }
 
-// text says for people what the model itself contributes; "" for nothing.
-func (u *samplingUsed) text() string {
-	if u.From["temperature"] != fromModel || u.Temperature == 0 {
+// Text says for people what the model itself contributes; "" for nothing.
+func (u *SamplingUsed) Text() string {
+	if u.From["temperature"] != FromModel || u.Temperature == 0 {
 		return ""
 	}
-	return "sampled as the model's " + fromModel + " says"
+	return "sampled as the model's " + FromModel + " says"
 }
 
 // parseBias reads ID=VALUE pairs.
@@ -139,10 +140,10 @@ func parseBias(pairs []string) (map[int32]float64, error) {
 		id, idErr := strconv.ParseInt(left, 10, 32)
 		value, err := strconv.ParseFloat(right, 64)
 		if idErr != nil || err != nil {
-			return nil, usagef("--logit-bias %q: give a token id and a value, like 198=-100", pair)
+			return nil, process.Usagef("--logit-bias %q: give a token id and a value, like 198=-100", pair)
 		}
 		if _, again := bias[int32(id)]; again {
-			return nil, usagef("--logit-bias names token %d twice", id)
+			return nil, process.Usagef("--logit-bias names token %d twice", id)
 		}
 		bias[int32(id)] = value
 	}

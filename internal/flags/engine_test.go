@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"go/ast"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // fieldComments returns the comments of a struct's fields, each as one line.
@@ -53,7 +55,7 @@ var goSetting = regexp.MustCompile(`\b[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+\b`)
 
 // flagOf is the flag that sets a field.
 func flagOf(field string) string {
-	if flag, ok := settingFlags[field]; ok {
+	if flag, ok := SettingFlags()[field]; ok {
 		return flag
 	}
 	return field
@@ -67,8 +69,8 @@ func TestHelpIsTheFieldsComment(t *testing.T) {
 		tag       string
 		file, typ string
 	}{
-		{engineFlags{}, "config", "../../actors/config.go", "Config"},
-		{samplingFlags{}, "option", "../../stages/sample/options.go", "Options"},
+		{Engine{}, "config", "../../actors/config.go", "Config"},
+		{Sampling{}, "option", "../../stages/sample/options.go", "Options"},
 	} {
 		comments := fieldComments(t, c.file, c.typ)
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(c.flags)) {
@@ -91,11 +93,11 @@ func TestHelpIsTheFieldsComment(t *testing.T) {
 
 // config carries every flag into its field.
 func TestConfigFromFlags(t *testing.T) {
-	f := engineFlags{modelFlags: modelFlags{
-		RingDepth: 3, Prefetch: "both", PrefetchLayers: 1, ExpertIO: "buffered", Resident: "off", ExpertMemory: size{percent: 25}, ReadWorkers: 5, ReadTimeout: time.Minute, ChunkRows: 6, PromptShare: 0.25, MaxSequences: 8, MaxWaiting: -1, VerifyReads: "off",
+	f := Engine{Settings: Settings{
+		RingDepth: 3, Prefetch: "both", PrefetchLayers: 1, ExpertIO: "buffered", Resident: "off", ExpertMemory: Size{Percent: 25}, ReadWorkers: 5, ReadTimeout: time.Minute, ChunkRows: 6, PromptShare: 0.25, MaxSequences: 8, MaxWaiting: -1, VerifyReads: "off",
 		Ctx: 7, ExpertsPerToken: 2, LogLevel: "info", LogFormat: "text",
 	}}
-	got, err := f.config(&invocation{env: env{memory: func() (int64, error) { return 4000, nil }}})
+	got, err := f.config(&process.Invocation{Env: process.Env{Memory: func() (int64, error) { return 4000, nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,31 +115,10 @@ func TestConfigFromFlags(t *testing.T) {
 	}
 }
 
-// The help of flags is copied from comments of Go code, but names no Go types and no fields: its
-// readers need not know the packages.
-func TestHelpNamesNoGoTypes(t *testing.T) {
-	for _, node := range newParser(t).Model.Leaves(false) {
-		for _, group := range node.AllFlags(false) {
-			for _, f := range group {
-				for _, typ := range []string{"*stages.", "stages.", "actors."} {
-					if strings.Contains(f.Help, typ) {
-						t.Errorf("%s: the help of --%s contains %q: %s", node.FullPath(), f.Name, typ, f.Help)
-					}
-				}
-				for _, name := range goSetting.FindAllString(f.Help, -1) {
-					if flagOf(name) != name {
-						t.Errorf("%s: the help of --%s names the field %s, not %s", node.FullPath(), f.Name, name, flagOf(name))
-					}
-				}
-			}
-		}
-	}
-}
-
 // everyFlag returns flags each of which that sets a field has another value than its default.
-func everyFlag() *engineFlags {
-	f := new(engineFlags)
-	for _, s := range engineSettings {
+func everyFlag() *Engine {
+	f := new(Engine)
+	for _, s := range engineFlags {
 		switch to := s.of(f).Addr().Interface().(type) {
 		case *string:
 			if *to = "a.b"; len(s.oneof) > 0 {
@@ -149,8 +130,8 @@ func everyFlag() *engineFlags {
 			*to = 0.25
 		case *bool:
 			*to = true
-		case *size:
-			*to = size{percent: 12.5}
+		case *Size:
+			*to = Size{Percent: 12.5}
 		case *time.Duration:
 			*to = time.Minute
 		}
@@ -160,29 +141,38 @@ func everyFlag() *engineFlags {
 
 // TestConfigTakesEveryFlag finds the value of each flag in the Config.
 func TestConfigTakesEveryFlag(t *testing.T) {
-	got, err := everyFlag().config(&invocation{env: env{memory: func() (int64, error) { return 4000, nil }}})
+	got, err := everyFlag().config(&process.Invocation{Env: process.Env{Memory: func() (int64, error) { return 4000, nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range engineSettings {
+	for _, s := range engineFlags {
 		if s.config == "" || s.config == "Model" || s.config == "Profile" { // these two have to be found first
 			continue
 		}
 		if reflect.ValueOf(got).FieldByName(s.config).IsZero() {
-			t.Errorf("--%s does not set Config.%s", s.flag, s.config)
+			t.Errorf("--%s does not set Config.%s", s.name, s.config)
 		}
 	}
+}
+
+// oneCommand is a command line of one command that opens a model.
+type oneCommand struct {
+	Run struct {
+		Prompt string `short:"p"`
+		Stdin  string `arg:"" optional:"" name:"-"`
+		Engine `group:"Engine:"`
+	} `cmd:""`
 }
 
 // TestGivenFlags parses what given returns: the flags are the same then, so that the command that a
 // sweep recommends runs with what was measured.
 func TestGivenFlags(t *testing.T) {
-	want, cli := everyFlag(), new(commands)
-	p, err := kong.New(cli, kong.Name(program), kong.Exit(func(int) {}), kong.WithHyphenPrefixedParameters(true))
+	want, cli := everyFlag(), new(oneCommand)
+	p, err := kong.New(cli, kong.Exit(func(int) {}), kong.WithHyphenPrefixedParameters(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := want.given(map[string]string{"ring-depth": ""})
+	args := want.Given(map[string]string{"ring-depth": ""})
 	if _, err := p.Parse(append([]string{"run", "-p", "x"}, args...)); err != nil {
 		t.Fatalf("%q: %v", args, err)
 	}
@@ -190,19 +180,19 @@ func TestGivenFlags(t *testing.T) {
 	if cli.Run.Stdin != "" {
 		t.Errorf("%q is no flag's value; given %q", cli.Run.Stdin, args)
 	}
-	for _, s := range engineSettings {
+	for _, s := range engineFlags {
 		if s.config == "" && s.option == "" {
 			continue
 		}
-		if got, want := s.of(&cli.Run.engineFlags).Interface(), s.of(want).Interface(); got != want {
-			t.Errorf("--%s is %v, want %v; given %q", s.flag, got, want, args)
+		if got, want := s.of(&cli.Run.Engine).Interface(), s.of(want).Interface(); got != want {
+			t.Errorf("--%s is %v, want %v; given %q", s.name, got, want, args)
 		}
 	}
-	plain := new(commands)
-	if p, err = kong.New(plain, kong.Name(program), kong.Exit(func(int) {})); err == nil {
+	plain := new(oneCommand)
+	if p, err = kong.New(plain, kong.Exit(func(int) {})); err == nil {
 		_, err = p.Parse([]string{"run", "-p", "x"})
 	}
-	if args := plain.Run.engineFlags.given(nil); err != nil || args != nil {
+	if args := plain.Run.Engine.Given(nil); err != nil || args != nil {
 		t.Errorf("the defaults are given as %q (%v)", args, err)
 	}
 }

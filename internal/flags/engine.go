@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"errors"
@@ -12,19 +12,20 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
 
-// engineFlags are the flags of a command that opens one model.
-type engineFlags struct {
+// Engine are the flags of a command that opens one model.
+type Engine struct {
 	Model string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
-	modelFlags
+	Settings
 }
 
-// modelFlags say how a model runs, whichever it is. They are the one place that says what each flag
+// Settings say how a model runs, whichever it is. They are the one place that says what each flag
 // is: its name and help; the field that it sets of actors.Config ("config", whose comment is the
 // beginning of the help) or of moeflux.Options ("option"); the values that it may have ("oneof").
-type modelFlags struct {
+type Settings struct {
 	ExpertsDir string `config:"ExpertsDir" name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own, on another disk perhaps, or of other bits where there are several: a packed_experts folder, or one that holds it. Default: the model's own."`
 	CacheDir   string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
@@ -37,21 +38,21 @@ type modelFlags struct {
 	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are predicted, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, but the guesses are right less often, and looking ahead costs one more small matrix multiplication a layer."`
 	ExpertIO         string `oneof:"auto,mmap,direct,buffered" config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
 	Resident         string `oneof:"auto,on,off" config:"Resident" name:"resident" placeholder:"NAME" help:"Says whether the device chooses the experts by itself, so that it never waits for the host within a token. Default: auto: where all experts are mapped, or loaded at Open to a device with memory of its own. on maps them whatever their size. Others: on, off."`
-	ExpertMemory     size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence, what may be parked (--parked-memory) and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
-	HostMemory       size   `config:"HostMemory" placeholder:"SIZE" help:"The most bytes of host memory for a cache of experts between the disk and a device with memory of its own. It is taken as experts are read, and given back while memory is short. 0 means what is free at Open less what may be parked (--parked-memory) and a reserve. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	ExpertMemory     Size   `config:"ExpertMemory" placeholder:"SIZE" help:"The most bytes for expert slots. 0 means what is free at Open, limits of cgroups counted, less the other weights, the state of a sequence, what may be parked (--parked-memory) and a reserve of a sixteenth, at least 256 MiB. Too small costs re-reads; below one wave Open fails. Slots are given up while memory is short, and come back. Like 8GiB, 512MB, or 50% of the machine's memory."`
+	HostMemory       Size   `config:"HostMemory" placeholder:"SIZE" help:"The most bytes of host memory for a cache of experts between the disk and a device with memory of its own. It is taken as experts are read, and given back while memory is short. 0 means what is free at Open less what may be parked (--parked-memory) and a reserve. Like 8GiB, 512MB, or 50% of the machine's memory."`
 	Profile          string `config:"Profile" placeholder:"FILE" help:"A file that keeps how often each expert of the model was used, from run to run: an engine with expert slots keeps the experts that were used most, and reads them first while the disk has nothing else to do. A file that is missing, damaged or of another model costs a slower start and at most a line in the log. Default: none; the command run has auto, a file for each model in the user's cache folder. Others: off, auto."`
 	ReadWorkers      int    `config:"ReadWorkers" placeholder:"N" help:"The number of parallel expert reads. 0 means 4 past the page cache, where two or three keep a disk busy and more only wait longer, and 8 through it."`
 	ChunkRows        int    `config:"ChunkRows" placeholder:"N" help:"The most rows of one step. 0 means 512. Larger chunks read each expert less often and cost scratch memory."`
 	Ctx              int    `config:"Context" placeholder:"N" help:"The positions a sequence may have. 0 means the model's own."`
 	CtxBeyond        bool   `config:"ContextBeyond" name:"ctx-beyond" help:"Allows a context beyond the positions that the model was trained for. Nothing stretches its rotary frequencies: what it writes past its own positions may be nonsense."`
 	KV               string `oneof:"f32,int8" config:"KV" name:"kv" placeholder:"KIND" help:"How keys and values are kept. Default: f32. int8 rounds each to 1/254 of the largest of its head (of 64 channels of a compressed vector): a context takes about a quarter of the memory, and attention to a long one less time. It changes results."`
-	StateMemory      size   `config:"StateMemory" placeholder:"SIZE" help:"The most bytes for the states of all sequences: key-value pages, and the recurrent state that each sequence of some models has from its first token, as has each Save and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free at Open. Too small makes texts wait, and fail where waiting cannot help. Like 512MiB, or 5% of the machine's memory."`
+	StateMemory      Size   `config:"StateMemory" placeholder:"SIZE" help:"The most bytes for the states of all sequences: key-value pages, and the recurrent state that each sequence of some models has from its first token, as has each Save and Load while it runs. What does not fit waits. 0 means a quarter of the memory that is free at Open. Too small makes texts wait, and fail where waiting cannot help. Like 512MiB, or 5% of the machine's memory."`
 	MaxSequences     int    `config:"MaxSequences" placeholder:"N" help:"The most sequences that have memory for their state at once; further ones wait. 0 means any number that fits in --state-memory. Too small leaves the device idle; too many texts at once make each of them slow."`
 	MaxWaiting       int    `config:"MaxWaiting" placeholder:"N" help:"The most requests that wait for memory, besides those of texts that have some and need more. Further ones are refused because the queue is full, those of the lowest class and of the key with most waiting first. 0 means 1024. With a negative number none waits: what does not fit is refused at once for lack of memory. bench has -1 for 0."`
-	CheckpointMemory size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
-	ParkedMemory     size   `config:"ParkedMemory" placeholder:"SIZE" help:"The most bytes of host memory for states of sequences that are parked: moved out of the memory for states (--state-memory) because others wait for it, and brought back with the same bits when their texts go on. It is taken as states are parked; until then it stays free, and experts get less. 0 means none: states are parked in files at once. Like 512MiB, or 5% of the machine's memory."`
+	CheckpointMemory Size   `config:"CheckpointMemory" placeholder:"SIZE" help:"The most bytes for checkpoints and for what is remembered of texts: recurrent states, and pages that no sequence holds. A checkpoint may exceed it while it is being made, because what it replaces is given up only afterwards. 0 means a sixteenth of what is free at Open. Too small costs reading again. Like 512MiB, or 5% of the machine's memory."`
+	ParkedMemory     Size   `config:"ParkedMemory" placeholder:"SIZE" help:"The most bytes of host memory for states of sequences that are parked: moved out of the memory for states (--state-memory) because others wait for it, and brought back with the same bits when their texts go on. It is taken as states are parked; until then it stays free, and experts get less. 0 means none: states are parked in files at once. Like 512MiB, or 5% of the machine's memory."`
 	StateDir         string `config:"StateDir" placeholder:"DIR" help:"A folder for parked states that do not fit in --parked-memory, which is made if need be. These files are removed when they come back and when the engine is closed; those of a process that was killed are removed by the next engine that uses the folder, which several may do at once. Default: none: nothing is written to disk. Serve also keeps conversations there (--state-disk)."`
-	StateDisk        size   `config:"StateDisk" placeholder:"SIZE" help:"The most bytes in --state-dir for the states of texts that outlast the process, of all engines that use the folder. A conversation is then not read again when memory has forgotten it, nor after a restart. When they take more, those used least recently are removed; 1 GiB of the disk is always left to others. The files are private, and hold the tokens of the texts. 0 means none, but 16GiB for serve with --state-dir, where 1 keeps none. Like 8GiB."`
+	StateDisk        Size   `config:"StateDisk" placeholder:"SIZE" help:"The most bytes in --state-dir for the states of texts that outlast the process, of all engines that use the folder. A conversation is then not read again when memory has forgotten it, nor after a restart. When they take more, those used least recently are removed; 1 GiB of the disk is always left to others. The files are private, and hold the tokens of the texts. 0 means none, but 16GiB for serve with --state-dir, where 1 keeps none. Like 8GiB."`
 	ExpertsPerToken  int    `config:"ExpertsPerToken" placeholder:"K" help:"Uses fewer experts than the model's own top-k. 0 means the model's. It changes results."`
 
 	PromptShare float64 `config:"PromptShare" placeholder:"R" help:"The share of time that prompts get while other sequences decode, up to 1. 0 means 0.65. With a share of two thirds a token may take three times as long as without prompts, with a half twice as long. More makes prompts quicker and tokens slower; at 1 a token waits for a whole step of a prompt. A prompt beside which nobody decodes has all the time. On the processor a token beside a prompt is computed at once, and answered when the prompt has had its time."`
@@ -66,7 +67,7 @@ type modelFlags struct {
 
 	LayerTimes  bool          `config:"LayerTimes" name:"layer-times" help:"Has a device that routes by itself, and computes several layers in one go, tell for each of them how long it took, by its own clock: records say so, and spans, whose steps go layer by layer otherwise. Host, CUDA and the emulator have such a clock; others tell of several layers at once. A GPU runs the layers less tightly then, by some microseconds each."`
 	Record      string        `config:"Record" placeholder:"FILE" help:"A file that gets all records, as they are made, for the command trace. It is made anew. A disk that is full, slow or hung costs records: what is lost is counted in the log, and slows nothing down. Default: none."`
-	RecordLimit size          `config:"RecordLimit" placeholder:"SIZE" help:"The most bytes of that file, which ends there: what is left out is counted in the log. 0 means 1 GiB, some seven thousand tokens of a streamed model with 48 layers. Whoever reads a file needs as much memory. Like 512MiB."`
+	RecordLimit Size          `config:"RecordLimit" placeholder:"SIZE" help:"The most bytes of that file, which ends there: what is left out is counted in the log. 0 means 1 GiB, some seven thousand tokens of a streamed model with 48 layers. Whoever reads a file needs as much memory. Like 512MiB."`
 	FlightDir   string        `config:"FlightDir" placeholder:"DIR" help:"A folder for the records around what was slow: as a token or a step is found to be slow (--flight-after, --flight-times), what the engine still has of records is written to a file of its own. There are at most 16 files and 256 MiB, of which the oldest give way, and at most one in 10 s. Default: none. SIGUSR1 has a file written at once."`
 	FlightAfter time.Duration `config:"FlightAfter" placeholder:"TIME" help:"How long a token, a step, or the wait of a request for its first step may take. 0 means any time."`
 	FlightTimes float64       `config:"FlightTimes" placeholder:"R" help:"How many times as long as usual a token or a step may take, by the median of the last hundred of its kind. 0 means 5; with a negative number any time."`
@@ -75,62 +76,63 @@ type modelFlags struct {
 	LogFormat string `oneof:"text,json" default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
 }
 
-// takeDir makes the argument of a command the model, where it was given.
-func (f *engineFlags) takeDir(dir string) error {
+// TakeDir makes the argument of a command the model, where it was given.
+func (f *Engine) TakeDir(dir string) error {
 	if dir == "" {
 		return nil
 	}
 	if f.Model != "" && f.Model != dir {
-		return usagef("DIR and --model name two directories; give one")
+		return process.Usagef("DIR and --model name two directories; give one")
 	}
 	f.Model = dir
 	return nil
 }
 
-// check reports values that no model can change.
-func (f *engineFlags) check() error {
-	for _, s := range engineSettings {
+// Check reports values that no model can change. It is not called Validate: the parser of the
+// command line would call it while it parses.
+func (f *Engine) Check() error {
+	for _, s := range engineFlags {
 		value := s.of(f).String()
 		if len(s.oneof) == 0 || value == "" && s.byDefault == "" {
 			continue
 		}
-		if err := oneOf("--"+s.flag, value, s.oneof); err != nil {
+		if err := OneOf("--"+s.name, value, s.oneof); err != nil {
 			return err
 		}
 	}
 	if err := export.Check(f.Trace); err != nil {
-		return usagef("--trace: %v", err)
+		return process.Usagef("--trace: %v", err)
 	}
 	switch {
 	case !(f.TraceSample > 0 && f.TraceSample <= 1):
-		return usagef("--trace-sample %v: must be above 0 and at most 1", f.TraceSample)
+		return process.Usagef("--trace-sample %v: must be above 0 and at most 1", f.TraceSample)
 	case f.ReadTimeout < 0:
-		return usagef("--read-timeout %v: must be more than 0", f.ReadTimeout)
-	case f.StateDisk.percent != 0:
-		return usagef("--state-disk is a size on disk, like 8GiB")
+		return process.Usagef("--read-timeout %v: must be more than 0", f.ReadTimeout)
+	case f.StateDisk.Percent != 0:
+		return process.Usagef("--state-disk is a size on disk, like 8GiB")
 	case f.Threads < 0:
-		return usagef("--threads %d: must be 1 or more", f.Threads)
+		return process.Usagef("--threads %d: must be 1 or more", f.Threads)
 	}
 	if info, err := os.Stat(f.CacheDir); err == nil && !info.IsDir() {
-		return usagef("--cache-dir %s is not a folder", f.CacheDir)
+		return process.Usagef("--cache-dir %s is not a folder", f.CacheDir)
 	}
-	if info, err := os.Stat(f.Profile); err == nil && info.IsDir() && f.Profile != profileOff && f.Profile != profileAuto {
-		return usagef("--profile %s is a folder; name a file", f.Profile)
+	if info, err := os.Stat(f.Profile); err == nil && info.IsDir() && f.Profile != ProfileOff && f.Profile != ProfileAuto {
+		return process.Usagef("--profile %s is a folder; name a file", f.Profile)
 	}
 	return nil
 }
 
 // config returns the engine's Config without what has to be opened or found first: Model, Device,
 // Profile, Tracer and Logger.
-func (f *engineFlags) config(inv *invocation) (c actors.Config, err error) {
+func (f *Engine) config(inv *process.Invocation) (c actors.Config, err error) {
 	to := reflect.ValueOf(&c).Elem()
-	for _, s := range engineSettings {
+	for _, s := range engineFlags {
 		if s.config == "" {
 			continue
 		}
 		value := s.of(f)
-		if memory, ok := value.Interface().(size); ok {
-			bytes, err := memory.resolve(inv.env.memory)
+		if memory, ok := value.Interface().(Size); ok {
+			bytes, err := memory.Resolve(inv.Env.Memory)
 			if err != nil {
 				return c, err
 			}
@@ -143,42 +145,42 @@ func (f *engineFlags) config(inv *invocation) (c actors.Config, err error) {
 	return c, nil
 }
 
-// set sets the flag of a name, of which there must be one, as the command line would.
-func (f *engineFlags) set(name, value string) (err error) {
-	at := slices.IndexFunc(engineSettings, func(s setting) bool { return s.flag == name })
-	switch to := engineSettings[at].of(f).Addr().Interface().(type) {
+// Set sets the flag of a name, of which there must be one, as the command line would.
+func (f *Engine) Set(name, value string) (err error) {
+	at := slices.IndexFunc(engineFlags, func(s flag) bool { return s.name == name })
+	switch to := engineFlags[at].of(f).Addr().Interface().(type) {
 	case *int:
 		if *to, err = strconv.Atoi(value); err != nil || *to < 1 {
 			err = errors.New("must be a whole number, 1 or more")
 		}
-	case *size:
+	case *Size:
 		err = to.UnmarshalText([]byte(value))
 	case *string:
 		*to = value
-		err = f.check()
+		err = f.Check()
 	}
 	return err
 }
 
-// given returns the flags that say how the engine runs and that have another value than their
+// Given returns the flags that say how the engine runs and that have another value than their
 // default, as arguments, but for those that but names.
-func (f *engineFlags) given(but map[string]string) (args []string) {
-	for _, s := range engineSettings {
+func (f *Engine) Given(but map[string]string) (args []string) {
+	for _, s := range engineFlags {
 		value := s.of(f)
-		_, leave := but[s.flag]
+		_, leave := but[s.name]
 		switch {
 		case leave || s.config == "" && s.option == "" || value.IsZero() || fmt.Sprint(value) == s.byDefault:
 		case value.Kind() == reflect.Bool:
-			args = append(args, "--"+s.flag)
+			args = append(args, "--"+s.name)
 		default:
-			args = append(args, "--"+s.flag, quoted(fmt.Sprint(value)))
+			args = append(args, "--"+s.name, Quoted(fmt.Sprint(value)))
 		}
 	}
 	return args
 }
 
-// logger returns what logs to stderr as the flags say.
-func (f *modelFlags) logger(stderr io.Writer) *slog.Logger {
+// Logger returns what logs to stderr as the flags say.
+func (f *Settings) Logger(stderr io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		panic(fmt.Sprintf("log level %q passed the check: %v", f.LogLevel, err))

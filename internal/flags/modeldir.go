@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"context"
@@ -9,38 +9,39 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
 	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
+	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/userdirs"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
-// modelDir returns the packed model directory to use: the one given, or the demo model, which is
+// ModelDir returns the packed model directory to use: the one given, or the demo model, which is
 // unpacked on first use.
-func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (string, error) {
+func ModelDir(ctx context.Context, inv *process.Invocation, given, cacheDir string) (string, error) {
 	if given != "" {
 		info, err := os.Stat(given)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("there is no model directory %s; make one with %s convert, or leave --model out for the demo model", given, program)
+			return "", fmt.Errorf("there is no model directory %s; make one with %s convert, or leave --model out for the demo model", given, process.Program)
 		case err != nil:
 			return "", err
 		case ggufinfo.Is(given):
 			return "", fmt.Errorf("%s cannot be opened: %s", given, ggufinfo.NotRun)
 		case !info.IsDir():
-			return "", fmt.Errorf("%s is a file, not a packed model directory as %s convert makes one", given, program)
+			return "", fmt.Errorf("%s is a file, not a packed model directory as %s convert makes one", given, process.Program)
 		}
 		return given, nil
 	}
-	cache, note, err := findCache(inv, cacheDir)
+	cache, note, err := FindCache(inv, cacheDir)
 	if err != nil {
 		return "", err
 	}
 	dir, err := demo.Dir(ctx, cache, func(line string) {
 		if note != "" {
-			inv.say("%s", note)
+			inv.Say("%s", note)
 			note = ""
 		}
-		inv.say("%s", line)
+		inv.Say("%s", line)
 	})
 	if err != nil {
 		return "", fmt.Errorf("the demo model cannot be unpacked under %s, name another folder with --cache-dir: %w", cache, err)
@@ -48,8 +49,8 @@ func modelDir(ctx context.Context, inv *invocation, given, cacheDir string) (str
 	return dir, nil
 }
 
-// loadTokenizer loads the tokenizer of a packed model directory.
-func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+// LoadTokenizer loads the tokenizer of a packed model directory.
+func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	text, ok := weights.TextDir(dir)
 	if !ok {
 		return nil, noTokenizer(dir)
@@ -61,13 +62,13 @@ func noTokenizer(dir string) error {
 	return fmt.Errorf("%s has no tokenizer.json or tiktoken.model; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
 }
 
-// findCache returns the folder for the demo model. Without a home it is one for this user among the
+// FindCache returns the folder for the demo model. Without a home it is one for this user among the
 // temporary files, and note says so.
-func findCache(inv *invocation, given string) (dir, note string, err error) {
+func FindCache(inv *process.Invocation, given string) (dir, note string, err error) {
 	if given != "" {
 		return given, "", nil
 	}
-	dir, note, err = userdirs.Where{Cache: inv.env.cacheDir, Temp: inv.env.tempDir}.CacheDir()
+	dir, note, err = userdirs.Where{Cache: inv.Env.CacheDir, Temp: inv.Env.TempDir}.CacheDir()
 	if e, ok := errors.AsType[*userdirs.UnusableError](err); ok {
 		err = fmt.Errorf("%s; that cannot be used, name a folder with --cache-dir: %w", e.Note, e.Err)
 	}

@@ -1,10 +1,11 @@
-package main
+package process
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 // cancelReader is stdin: a Read that waits for a person or a slow pipe ends when ctx does. What is
@@ -13,6 +14,9 @@ type cancelReader struct {
 	ctx context.Context
 	r   io.Reader
 }
+
+// NewCancelReader returns a reader of r that ends with ctx.
+func NewCancelReader(ctx context.Context, r io.Reader) io.Reader { return cancelReader{ctx, r} }
 
 func (c cancelReader) Read(p []byte) (int, error) {
 	if err := context.Cause(c.ctx); err != nil {
@@ -36,10 +40,10 @@ func (c cancelReader) Read(p []byte) (int, error) {
 	}
 }
 
-// readInput reads a whole file, or stdin for "-".
-func readInput(inv *invocation, file string) ([]byte, error) {
+// ReadInput reads a whole file, or stdin for "-".
+func ReadInput(inv *Invocation, file string) ([]byte, error) {
 	if file == "-" {
-		data, err := io.ReadAll(inv.stdin)
+		data, err := io.ReadAll(inv.Stdin)
 		if err != nil {
 			return nil, fmt.Errorf("reading stdin: %w", err)
 		}
@@ -48,8 +52,8 @@ func readInput(inv *invocation, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// openRegular opens a regular file of size bytes.
-func openRegular(path string) (f *os.File, size int64, err error) {
+// OpenRegular opens a regular file of size bytes.
+func OpenRegular(path string) (f *os.File, size int64, err error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", path)
@@ -61,4 +65,9 @@ func openRegular(path string) (f *os.File, size int64, err error) {
 		return nil, 0, err
 	}
 	return f, info.Size(), nil
+}
+
+// WithoutLineEnd returns the text of a file without its last line end.
+func WithoutLineEnd(text string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 }

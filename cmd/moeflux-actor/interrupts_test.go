@@ -2,8 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,52 +89,17 @@ func TestDumpSignal(t *testing.T) {
 	}
 }
 
-func TestSignals(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		signals []os.Signal
-		caught  int
-		cause   os.Signal // nil for none
-	}{
-		{"interrupts are caught", []os.Signal{os.Interrupt, os.Interrupt}, 2, nil},
-		{"termination is not", []os.Signal{os.Interrupt, syscall.SIGTERM}, 1, syscall.SIGTERM},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			i, signals, caught := &interrupts{}, make(chan os.Signal), make(chan struct{}, 9)
-			ctx := watchSignals(t.Context(), i, signals)
-			restore := i.catch(func() { caught <- struct{}{} })
-			for _, s := range c.signals {
-				signals <- s
-			}
-			for range c.caught {
-				<-caught
-			}
-			restore()
-			if c.cause == nil {
-				if ctx.Err() != nil {
-					t.Errorf("the context ended: %v", context.Cause(ctx))
-				}
-				c.cause = os.Interrupt
-				signals <- os.Interrupt // nobody catches it any more
-			}
-			<-ctx.Done()
-			if cause, ok := errors.AsType[signalled](context.Cause(ctx)); !ok || cause.Signal != c.cause || !errors.Is(cause, context.Canceled) {
-				t.Errorf("cause %v, want %v", context.Cause(ctx), c.cause)
-			}
-		})
-	}
-}
-
-// Handlers nest.
-func TestInterrupts(t *testing.T) {
-	i, got := &interrupts{}, ""
-	outer := i.catch(func() { got += "outer " })
-	inner := i.catch(func() { got += "inner " })
-	i.deliver()
-	inner()
-	i.deliver()
-	outer()
-	if i.deliver() || got != "inner outer " {
-		t.Errorf("handlers were called %q", got)
+// A command that waits for stdin ends when it is interrupted.
+func TestInterruptWhileReadingStdin(t *testing.T) {
+	model, _ := loadE2E(t)
+	for _, args := range [][]string{{"run", "--model", model, "-"}, {"tokenize", "--model", model}, {"eval", "--model", model, "--ids", "-"}} {
+		r, w := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		var out, errs bytes.Buffer
+		if code := run(ctx, args, r, &out, &errs, testEnv()); code != exitInterrupted || out.Len() != 0 {
+			t.Errorf("%q: exit %d, stdout %q, stderr %q, want %d", args, code, out.String(), errs.String(), exitInterrupted)
+		}
+		w.Close() // lets the read that still waits end
 	}
 }

@@ -1,25 +1,26 @@
-package main
+package flags
 
 import (
 	"path/filepath"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/process"
 )
 
 // The values of --profile that are not file names.
 const (
-	profileOff  = "off"
-	profileAuto = "auto"
+	ProfileOff  = "off"
+	ProfileAuto = "auto"
 )
 
-// profilePath returns the file that --profile means for a model, "" for none. Without a folder to
+// ProfilePath returns the file that --profile means for a model, "" for none. Without a folder to
 // keep the file in, auto means none: all that is lost is a faster start.
-func (f *engineFlags) profilePath(inv *invocation, model string) (string, error) {
+func (f *Engine) ProfilePath(inv *process.Invocation, model string) (string, error) {
 	switch f.Profile {
-	case "", profileOff:
+	case "", ProfileOff:
 		return "", nil
-	case profileAuto:
-		cache, _, err := findCache(inv, f.CacheDir)
+	case ProfileAuto:
+		cache, _, err := FindCache(inv, f.CacheDir)
 		if err != nil {
 			return "", nil
 		}

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ const (
 	lineInterval = 5 * time.Second
 )
 
-// progress shows how far long work has come: a bar on a terminal, a plain line now and then
+// Progress shows how far long work has come: a bar on a terminal, a plain line now and then
 // elsewhere. It is not for concurrent use. A nil one shows nothing.
-type progress struct {
+type Progress struct {
 	w        io.Writer
 	terminal bool
 	now      func() time.Time
@@ -24,8 +24,8 @@ type progress struct {
 	last         string // what the bar's line holds
 }
 
-func newProgress(inv *invocation) *progress {
-	p := &progress{w: inv.stderr, terminal: inv.stderrTerminal, now: inv.env.now}
+func NewProgress(inv *Invocation) *Progress {
+	p := &Progress{w: inv.Stderr, terminal: inv.StderrTerminal, now: inv.Env.Now}
 	p.begun = p.now()
 	if !p.terminal {
 		p.shown = p.begun // no line for work that is done in a moment
@@ -33,9 +33,9 @@ func newProgress(inv *invocation) *progress {
 	return p
 }
 
-// update tells that done of total units are finished; what says of which work, amount how to write
+// Update tells that done of total units are finished; what says of which work, amount how to write
 // a number of units.
-func (p *progress) update(what string, done, total int64, amount func(int64) string) {
+func (p *Progress) Update(what string, done, total int64, amount func(int64) string) {
 	if p == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (p *progress) update(what string, done, total int64, amount func(int64) str
 		text += fmt.Sprintf(", %s left", left)
 	}
 	if !p.terminal {
-		fmt.Fprintf(p.w, "%s: %s\n", program, text)
+		fmt.Fprintf(p.w, "%s: %s\n", Program, text)
 		return
 	}
 	const width = 24
@@ -73,7 +73,7 @@ func (p *progress) update(what string, done, total int64, amount func(int64) str
 func math100(share float64) float64 { return float64(int(share * 100)) }
 
 // timeLeft guesses from the time so far; 0 means too early to say.
-func (p *progress) timeLeft(now time.Time, share float64) time.Duration {
+func (p *Progress) timeLeft(now time.Time, share float64) time.Duration {
 	gone := now.Sub(p.begun)
 	if gone < 2*time.Second || share < 0.01 || share >= 1 {
 		return 0
@@ -81,8 +81,8 @@ func (p *progress) timeLeft(now time.Time, share float64) time.Duration {
 	return time.Duration(float64(gone) * (1 - share) / share).Round(time.Second)
 }
 
-// clear takes the bar off the terminal; call it before anything else is printed and at the end.
-func (p *progress) clear() {
+// Clear takes the bar off the terminal; call it before anything else is printed and at the end.
+func (p *Progress) Clear() {
 	if p == nil {
 		return
 	}
@@ -92,10 +92,10 @@ func (p *progress) clear() {
 	}
 }
 
-// formatCount writes a number of things.
-func formatCount(n int64) string { return fmt.Sprint(n) }
+// FormatCount writes a number of things.
+func FormatCount(n int64) string { return fmt.Sprint(n) }
 
-// of returns what tells a count of things that are done.
-func (p *progress) of(what string) func(done, total int) {
-	return func(done, total int) { p.update(what, int64(done), int64(total), formatCount) }
+// Of returns what tells a count of things that are done.
+func (p *Progress) Of(what string) func(done, total int) {
+	return func(done, total int) { p.Update(what, int64(done), int64(total), FormatCount) }
 }
