@@ -152,7 +152,7 @@ func TestTunePlanted(t *testing.T) {
 		disk    func(readpool.Source) readpool.Source
 		good    func(workers int) bool
 	}{
-		{"a far disk, one worker", 1, func(src readpool.Source) readpool.Source { return &lateDisk{src, 3 * time.Millisecond, nil} }, func(n int) bool { return n >= 2 }},
+		{"a far disk, one worker", 1, func(src readpool.Source) readpool.Source { return &lateDisk{Source: src, takes: 3 * time.Millisecond} }, func(n int) bool { return n >= 2 }},
 		{"a disk that does one thing at a time, many workers", 8, func(src readpool.Source) readpool.Source { return &crowdedDisk{src, time.Millisecond, &running} }, func(n int) bool { return n > 0 && n < 8 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

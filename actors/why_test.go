@@ -21,10 +21,14 @@ type lateDisk struct {
 	readpool.Source
 	takes time.Duration
 	quick map[[2]int]bool // layers and experts for which it takes no time
+	late  func()          // called before a read that takes a while, where set
 }
 
 func (d *lateDisk) ReadExpert(layer, expert int, dst []byte) error {
 	if !d.quick[[2]int{layer, expert}] {
+		if d.late != nil {
+			d.late()
+		}
 		time.Sleep(d.takes)
 	}
 	return d.Source.ReadExpert(layer, expert, dst)
@@ -117,26 +121,32 @@ type planted struct {
 func allPlanted() []planted {
 	slow := func(takes time.Duration) func(*testing.T, actors.Config) actors.Config {
 		return func(_ *testing.T, cfg actors.Config) actors.Config {
-			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{src, takes, nil} })
+			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{Source: src, takes: takes} })
 		}
 	}
 	one := func(prompt, tokens []int32, thinks time.Duration) func(*testing.T, *actors.Engine) {
 		return func(t *testing.T, e *actors.Engine) { tokensAfter(t, newSequence(t, e), prompt, tokens, thinks) }
 	}
 	decoded := func(k *analyse.Token) bool { return k.Rows == 1 }
+	reading := make(chan struct{})
+	read := sync.OnceFunc(func() { close(reading) })
 	return []planted{
 		{"a slow disk", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 8, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(1), some(8), 0), decoded, analyse.Disk},
 		{"one worker", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 1, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(16), nil, 0),
 			func(*analyse.Token) bool { return true }, analyse.ReadQueue},
 		{"small slots", actors.Config{ExpertMemory: 4 * pageSlot, WaveSlots: 2, Prefetch: actors.PrefetchOff}, slow(2 * time.Millisecond), one(same(1), same(20), 0), decoded, analyse.Room},
-		// The second prompt needs nothing that is slow, and waits for the first one's reads.
+		// The second prompt needs nothing that is slow, comes once the first one reads, and waits
+		// for its reads.
 		{"depth 1", actors.Config{ExpertMemory: 16 * pageSlot, RingDepth: 1, ChunkRows: 4, Prefetch: actors.PrefetchOff}, func(t *testing.T, cfg actors.Config) actors.Config {
 			quick := expertsOf(t, cfg, same(20))
-			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source { return &lateDisk{src, 8 * time.Millisecond, quick} })
+			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source {
+				return &lateDisk{Source: src, takes: 8 * time.Millisecond, quick: quick, late: read}
+			})
 		}, func(t *testing.T, e *actors.Engine) {
 			var texts sync.WaitGroup
 			a, b := newSequence(t, e), newSequence(t, e)
 			texts.Go(func() { tokensAfter(t, a, some(80), nil, 0) })
+			<-reading
 			texts.Go(func() { tokensAfter(t, b, same(40), nil, 0) })
 			texts.Wait()
 		}, func(k *analyse.Token) bool { return k.Seq == 2 }, analyse.Credit},

@@ -138,6 +138,12 @@ func TestMany(t *testing.T) {
 		})
 	}
 	all.Wait()
+	// What came last is still in memory, whatever was forgotten before.
+	last := stages.ParkID(1 << 20)
+	s.Park(stages.Park{Do: stages.ParkWrite, ID: last, Memory: &image{of: uint32(last)}, Tokens: make([]int32, 20)})
+	if err := <-c.of(last); err != nil {
+		t.Fatal(err)
+	}
 	var st stages.Stats
 	s.AddStats(&st)
 	if h := st.States.ParkedHost; h <= 0 || h > 40_000 || st.States.ParkedDisk == 0 {
