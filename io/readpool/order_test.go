@@ -218,7 +218,7 @@ func TestUrgentHasTheDisk(t *testing.T) {
 		running(0, 0)
 		time.Sleep(urgentPause - 1) // of the bubble
 		running(0, 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		running(4, 0)
 		p.Submit(tagged(3, 2), UrgentDemand, nothing)
 		p.Submit(tagged(5, 2), UrgentGuess, nothing)

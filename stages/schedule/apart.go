@@ -11,11 +11,11 @@ type apart struct {
 	left  int  // windows until the next trial
 	gap   int  // windows between the last trial and the next
 
-	rows, steps int     // of the window under way
-	most        int     // sequences that decoded at once in it
-	began       int64   // when it began; 0: none is under way
-	before      float64 // what a row took in the window before, of as many sequences; 0: not known
-	beforeMost  int
+	rows       int     // of the window under way
+	most       int     // sequences that decoded at once in it
+	began      int64   // when it began; 0: none is under way
+	before     float64 // what a row took in the window before, of as many sequences; 0: not known
+	beforeMost int
 }
 
 const (
