@@ -54,6 +54,16 @@ func ArchOfGGUF(name string) (Arch, bool) {
 	return "", false
 }
 
+// GGUFName returns what GGUF files name a family, "" if they have no name for it.
+func GGUFName(a Arch) string {
+	for _, f := range families {
+		if f.arch == a {
+			return f.gguf
+		}
+	}
+	return ""
+}
+
 // UnknownArchError reports a model_type that no table entry serves.
 type UnknownArchError struct {
 	File      string // that names it

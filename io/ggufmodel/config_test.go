@@ -1,0 +1,178 @@
+package ggufmodel
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/io/gguf"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+func open(t *testing.T, path string) *Model {
+	t.Helper()
+	m, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// A file says of its model what the config.json of the checkpoint says, of which it was made.
+func TestConfig(t *testing.T) {
+	if len(fixtures.GGUFs()) != len(rules) {
+		t.Errorf("%d files for %d families", len(fixtures.GGUFs()), len(rules))
+	}
+	for _, name := range fixtures.GGUFs() {
+		raw, err := os.ReadFile(filepath.Join(fixtures.Dir(t, name), "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := model.ParseConfig(raw, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.YaRN != nil {
+			want.YaRN.MScale = want.YaRN.MScaleAllDim
+		}
+		m := open(t, fixtures.GGUF(t, name))
+		if name == fixtures.Qwen35MoEBF16 { // the file has a tokenizer, which the checkpoint has not
+			want.EOSTokenIDs = m.Config.EOSTokenIDs
+		}
+		if !reflect.DeepEqual(m.Config, want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, m.Config, want)
+		}
+	}
+}
+
+// Draft layers are left out; every other tensor has a place in the model.
+func TestNames(t *testing.T) {
+	for _, name := range fixtures.GGUFs() {
+		m := open(t, fixtures.GGUF(t, name))
+		tensors := 0
+		for range m.File.Tensors {
+			tensors++
+		}
+		if len(m.Names())+len(m.Unused) != tensors || (len(m.Unused) > 0) != (name == fixtures.Glm4MoEBF16) {
+			t.Errorf("%s: %d names and %d unused of %d tensors", name, len(m.Names()), len(m.Unused), tensors)
+		}
+		for _, pack := range m.Names() {
+			if m.Tensor(pack) == nil || strings.Contains(pack, "blk") {
+				t.Errorf("%s: %q", name, pack)
+			}
+		}
+	}
+	for _, c := range []struct {
+		arch       model.Arch
+		name, want string
+	}{
+		{model.Qwen3Next, "ssm_in.weight", "linear_attn.in_proj_qkvz.weight"},
+		{model.Qwen35MoE, "ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight"},
+		{model.Glm4MoE, "ffn_up_shexp.weight", "mlp.shared_experts.up_proj.weight"},
+		{model.Qwen3MoE, "ffn_up_shexp.weight", ""},
+		{model.DeepseekV3, "attn_k_b.weight", "self_attn.embed_q.weight"},
+		{model.DeepseekV3, "attn_kv_b.weight", "self_attn.kv_b_proj.weight"},
+		{model.Qwen3MoE, "attn_q", ""},
+		{model.Qwen3MoE, "attn_q.scale", ""},
+		{model.Qwen3MoE, "attn_sinks.weight", ""},
+	} {
+		if got := rules[c.arch].packName(c.name); got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.name, c.arch, got, c.want)
+		}
+	}
+}
+
+// Heads of the checkpoint h0 h1 h2 (of key head 0) h3 h4 h5 (of key head 1) stand as h0 h3 h1 h4 h2
+// h5 in a file.
+func TestTileOrder(t *testing.T) {
+	if got, want := TileOrder(2, 6), []int{0, 2, 4, 1, 3, 5}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for name, want := range map[string]bool{fixtures.Qwen35MoEBF16: true, fixtures.Qwen3NextBF16: false, fixtures.Glm4MoEBF16: false} {
+		if got := open(t, fixtures.GGUF(t, name)).TiledHeads(); got != want {
+			t.Errorf("%s: tiled is %v", name, got)
+		}
+	}
+}
+
+// edited returns a file of a fixture whose bytes were changed. The new text is as long as the old.
+func edited(t *testing.T, name, old, now string) string {
+	t.Helper()
+	raw, err := os.ReadFile(fixtures.GGUF(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(raw), old) == 0 || len(old) != len(now) {
+		t.Fatalf("%s: %q becomes %q", name, old, now)
+	}
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), old, now)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What is missing, unknown or not supported is said under the file's own names.
+func TestRefuses(t *testing.T) {
+	u32 := "\x04\x00\x00\x00"
+	for _, c := range []struct{ name, old, now, want string }{
+		{fixtures.MiniMaxM2BF16, "minimax-m2.embedding_length", "minimax-m2.embedding_lengtj", `"minimax-m2.embedding_length": the key is missing`},
+		{fixtures.MiniMaxM2BF16, "minimax-m2.rope.freq_base", "minimax-m2.rope.freq_basf", `"minimax-m2.rope.freq_base": the key is missing`},
+		{fixtures.MiniMaxM2BF16, "expert_gating_func" + u32 + "\x02", "expert_gating_func" + u32 + "\x01", "expert_gating_func\": is 1"},
+		{fixtures.MiniMaxM2BF16, "attention.value_length" + u32 + "\x20", "attention.value_length" + u32 + "\x10", "value_length\": is 16, but heads of keys have 32"},
+		{fixtures.MiniMaxM2BF16, "block_count" + u32 + "\x02\x00", "block_count" + u32 + "\x02\x7f", "leaves 32514 layers"},
+		{fixtures.MiniMaxM2BF16, "block_count" + u32 + "\x02", "block_count" + u32 + "\x01", ""}, // the other counts as a draft layer
+		{fixtures.MiniMaxM2BF16, "attention.head_count" + u32, "attention.head_count\x06\x00\x00\x00", "no whole number"},
+		{fixtures.MiniMaxM2BF16, "blk.1.attn_k_norm", "blk.1.attn_j_norm", `"blk.1.attn_j_norm.weight": this program does not know the tensor`},
+		{fixtures.DeepseekV3BF16, "expert_gating_func" + u32 + "\x02", "expert_gating_func" + u32 + "\x01", "expert_gating_func\": is 1"},
+		{fixtures.DeepseekV3BF16, "blk.2.exp_probs_b.bias", "blk.2.exp_prpbs_b.bias", "topk_method"},
+		{fixtures.DeepseekV3BF16, "yarn", "warn", `"warn" is not supported`},
+		{fixtures.Qwen3NextBF16, "ssm.time_step_rank" + u32 + "\x04", "ssm.time_step_rank" + u32 + "\x03", "128 channels do not divide among 3 heads"},
+		{fixtures.Qwen3NextBF16, "qwen3next", "qwen4next", `the architecture "qwen4next" is not read`},
+		{fixtures.Qwen3NextBF16, "general.architecture", "general.architectvre", "no general.architecture"},
+	} {
+		m, err := Open(edited(t, c.name, c.old, c.now))
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", c.now, err)
+				continue
+			}
+			m.Close()
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %q", c.now, err, c.want)
+		}
+	}
+	var arch *ArchError
+	if _, err := Open("../gguf/testdata/types.gguf"); !errors.As(err, &arch) || arch.Name != "test" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Open("rules.go"); !errors.Is(err, gguf.ErrNotGGUF) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Old files of deepseek2 say how heads of queries and keys are, not what is kept of them.
+func TestOldDeepseek(t *testing.T) {
+	path := edited(t, fixtures.DeepseekV3BF16, "attention.key_length_mla", "attention.key_length_old")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u32 := "\x04\x00\x00\x00"
+	s := strings.NewReplacer("attention.key_length"+u32+"\x50", "attention.key_length"+u32+"\x50",
+		"attention.value_length"+u32+"\x40", "attention.value_length"+u32+"\x20").Replace(string(raw))
+	if err := os.WriteFile(path, []byte(s), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, path).Config
+	if c.QKNopeHeadDim != 64 || c.QKRopeHeadDim != 16 || c.VHeadDim != 32 {
+		t.Errorf("heads of %d+%d and %d", c.QKNopeHeadDim, c.QKRopeHeadDim, c.VHeadDim)
+	}
+}
