@@ -106,7 +106,7 @@ func newLeaving(tb testing.TB) *leaving {
 	x := &leaving{tb: tb, model: m}
 	x.s, err = New(Options{
 		Models: []Served{{Name: "demo", Model: endless{m}}},
-		Keys:   []Key{{Secret: "sk-leaver-leaver", Name: "leaver", Running: 1, Queued: 8}, {Secret: "sk-other-other", Name: "other"}},
+		Keys:   []Key{{Secret: "sk-leaver-leaver", Name: "leaver", Running: 1, Queued: 8}, {Secret: "sk-other-other", Name: "another"}},
 	})
 	if err != nil {
 		tb.Fatal(err)

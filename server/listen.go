@@ -93,7 +93,7 @@ func (s *Server) listen(ctx context.Context, c *Listening) (net.Listener, error)
 	}
 	l, err := c.Listener, error(nil)
 	if l == nil {
-		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Addr); err != nil {
+		if l, err = new(net.ListenConfig).Listen(ctx, network(c.Addr), c.Addr); err != nil {
 			return nil, err
 		}
 	}
@@ -102,4 +102,13 @@ func (s *Server) listen(ctx context.Context, c *Listening) (net.Listener, error)
 		return nil, errors.Join(fmt.Errorf("others than this machine reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", l.Addr()), l.Close())
 	}
 	return netutil.LimitListener(l, cmp.Or(c.Connections, defaultConnections)), nil
+}
+
+// network returns what to listen on at an address: at 0.0.0.0 it is IPv4 alone, where "tcp" would
+// be all addresses of both kinds.
+func network(addr string) string {
+	if a, err := netip.ParseAddrPort(addr); err == nil && a.Addr().Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }

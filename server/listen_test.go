@@ -54,6 +54,18 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// The address that is told is the one that was asked for.
+func TestListenEverywhere(t *testing.T) {
+	for addr, prefix := range map[string]string{"0.0.0.0:0": "http://0.0.0.0:", "127.0.0.1:0": "http://127.0.0.1:"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		url, ended := listening(t, ctx, demo(new(scripted.Model)), Listening{Addr: addr, Anyone: true, Drain: time.Minute})
+		cancel()
+		if err := <-ended; err != nil || !strings.HasPrefix(url, prefix) {
+			t.Errorf("%s: %s, %v", addr, url, err)
+		}
+	}
+}
+
 // A stream that outlasts the drain ends with an error, and the server ends.
 func TestListenDrains(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

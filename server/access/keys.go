@@ -39,6 +39,23 @@ type Key struct {
 	Admin bool
 }
 
+// Others is the name that figures give to all keys that have no room of their own there.
+const Others = "other"
+
+// check returns what is wrong with a key by itself.
+func (k *Key) check() error {
+	if len(k.Secret) < 8 {
+		return fmt.Errorf("server: the key of %q has fewer than 8 characters", k.Name)
+	}
+	if k.Weight < 0 || k.Weight > moeflux.MaxWeight {
+		return fmt.Errorf("server: the key of %q has the weight %d; it must be from 1 to %d", k.Name, k.Weight, moeflux.MaxWeight)
+	}
+	if k.Name == Others {
+		return fmt.Errorf("server: a key has the name %q, which figures give to all keys that have no room of their own; choose another name", k.Name)
+	}
+	return nil
+}
+
 // Read reads keys: one a line, with settings behind it.
 //
 //	sk-2f9c… name=team-a class=interactive weight=3 running=8 tokens=100000

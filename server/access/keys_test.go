@@ -21,7 +21,7 @@ func TestReadKeys(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}, {{Secret: "sk-11111111", Name: "x", Running: 1}, {Secret: "sk-22222222", Name: "x"}}, {{Secret: "sk-11111111", Name: "x", Weight: 2}, {Secret: "sk-22222222", Name: "x"}}, {{Secret: "sk-11111111", Weight: -1}}, {{Secret: "sk-11111111", Weight: 1001}}} {
+	for _, keys := range [][]Key{{{Secret: "short", Name: "x"}}, {{Secret: "sk-11111111"}, {Secret: "sk-11111111"}}, {{Secret: "sk-11111111", Name: "x", Running: 1}, {Secret: "sk-22222222", Name: "x"}}, {{Secret: "sk-11111111", Name: "x", Weight: 2}, {Secret: "sk-22222222", Name: "x"}}, {{Secret: "sk-11111111", Weight: -1}}, {{Secret: "sk-11111111", Weight: 1001}}, {{Secret: "sk-11111111", Name: Others}}} {
 		if _, err := NewRing(keys, time.Now); err == nil {
 			t.Errorf("%v is accepted", keys)
 		}

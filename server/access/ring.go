@@ -49,16 +49,13 @@ func (ring *Ring) Set(keys []Key) error {
 	seen := make(map[string]bool)
 	for i := range keys {
 		k := &keys[i]
-		if len(k.Secret) < 8 {
-			return fmt.Errorf("server: the key of %q has fewer than 8 characters", k.Name)
+		if err := k.check(); err != nil {
+			return err
 		}
 		if seen[k.Secret] {
 			return fmt.Errorf("server: the key of %q is there twice", k.Name)
 		}
 		seen[k.Secret] = true
-		if k.Weight < 0 || k.Weight > moeflux.MaxWeight {
-			return fmt.Errorf("server: the key of %q has the weight %d; it must be from 1 to %d", k.Name, k.Weight, moeflux.MaxWeight)
-		}
 		if f := first[k.Name]; f == nil {
 			first[k.Name] = k
 		} else if f.limits() != k.limits() || max(f.Weight, 1) != max(k.Weight, 1) {

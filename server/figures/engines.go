@@ -171,7 +171,7 @@ func (x *engineMetrics) read(ctx context.Context, to metric.Observer) error {
 // weights reads the weights of the keys that have a name among the figures.
 func (x *engineMetrics) weights(to metric.Observer) {
 	for _, k := range x.watched.Keys.All() {
-		if name := x.names[k.Name]; name != "" && name != otherKeys {
+		if name := x.names[k.Name]; name != "" && name != access.Others {
 			to.ObserveFloat64(x.weight, float64(max(k.Weight, 1)), label(attrKey, name))
 		}
 	}

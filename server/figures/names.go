@@ -6,7 +6,7 @@ package figures
 // those that begin with gen_ai are of the semantic conventions for generative AI, version 1.41.0.
 //
 // No attribute has a value that a client can choose: models and keys are those of the Options, and
-// beyond mostKeyNames keys are "other".
+// beyond MostKeys keys are access.Others.
 const (
 	attrModel  = "model_name"
 	attrKey    = "key"
@@ -25,11 +25,8 @@ const (
 	attrError         = "error.type"
 )
 
-// mostKeyNames bounds the values of the attribute key; all further ones are otherKeys.
-const (
-	MostKeys  = 100
-	otherKeys = "other"
-)
+// MostKeys bounds the values of the attribute key; all further ones are access.Others.
+const MostKeys = 100
 
 // The limits of buckets. Those of the conventions go on where experts that stream make times long.
 var (

@@ -70,7 +70,7 @@ func New(meters metric.MeterProvider, keys []access.Key) (*Requests, error) {
 			continue
 		}
 		if m.names[k.Name] = k.Name; len(m.names) > MostKeys {
-			m.names[k.Name] = otherKeys
+			m.names[k.Name] = access.Others
 		}
 	}
 	m.counters(i)
@@ -117,7 +117,7 @@ func (m *Requests) histograms(i *instruments) {
 func (m *Requests) series(t *visit.Tally) metric.MeasurementOption {
 	k := seriesKey{t.Model, m.names[t.Visit.Key.Name]}
 	if k.key == "" && t.Visit.Key.Name != "" {
-		k.key = otherKeys // a key that came later
+		k.key = access.Others // a key that came later
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
