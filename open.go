@@ -228,7 +228,7 @@ func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialect{template: template, syntax: tools.Detect(template.Source(), string(m.Info().Arch))}
+	d := &dialect{template: template, syntax: tools.Detect(template.Source(), tools.Format(m.Info().Arch.ToolCalls()))}
 	mark, ok := m.text.TokenID(d.syntax.Reasoning.Begin)
 	d.marked = ok && m.text.IsSpecial(mark)
 	ids, err := m.text.Encode(template.TurnEnd(), false)

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages/sample/constraint"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat"
+	"github.com/moeflux/moeflux-actor/tokenizer/chat/tools"
 )
 
 // bounded has arguments that soon end.
@@ -38,6 +41,23 @@ func id(t *testing.T, m *Model, content string) int32 {
 		t.Fatalf("the fixture's tokenizer has no token %s", content)
 	}
 	return token
+}
+
+// The form that a family is said to call in is one that there is.
+func TestFamiliesCall(t *testing.T) {
+	function := []*chat.Function{new(chat.Function)}
+	if err := json.Unmarshal([]byte(`{"name": "f"}`), function[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range model.Known() {
+		s := tools.Detect("", tools.Format(arch.ToolCalls()))
+		if s.Calls == tools.None {
+			continue // its calls stay text
+		}
+		if g, err := s.CallGrammar(function, false); err != nil || g.Rules == "" {
+			t.Errorf("%s: %q: %v", arch, s.Calls, err)
+		}
+	}
 }
 
 // Models of all families call when they must, as they must: a model that writes anything at all

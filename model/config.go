@@ -2,19 +2,9 @@ package model
 
 import "slices"
 
-// Arch is a supported architecture, named as in the checkpoint's model_type.
+// Arch is a supported architecture, named as in the checkpoint's model_type. The files of the
+// families declare them.
 type Arch string
-
-// The architectures.
-const (
-	Qwen35MoE  Arch = "qwen3_5_moe"
-	Qwen3Next  Arch = "qwen3_next"
-	Qwen3MoE   Arch = "qwen3_moe"
-	DeepseekV3 Arch = "deepseek_v3"
-	KimiK2     Arch = "kimi_k2"
-	Glm4MoE    Arch = "glm4_moe"
-	MiniMaxM2  Arch = "minimax_m2"
-)
 
 // Mixer is what a layer mixes positions with.
 type Mixer uint8
@@ -207,12 +197,12 @@ type Size struct {
 // Sizes returns the whole-number sizes that the model's tensors depend on, in a fixed order, under
 // the keys that the architecture's config.json has for them.
 func (c *Config) Sizes() []Size {
-	experts, width, shared, sharedSize := "num_experts", "moe_intermediate_size", "shared_expert_intermediate_size", c.SharedExpertIntermediateSize
-	switch c.Arch {
-	case DeepseekV3, KimiK2, Glm4MoE:
-		experts, shared, sharedSize = "n_routed_experts", "n_shared_experts", sharedSize/max(c.MoEIntermediateSize, 1)
-	case MiniMaxM2:
-		experts, width = "num_local_experts", "intermediate_size"
+	keys, shared := sizeKeys{}, c.SharedExpertIntermediateSize
+	if f := findFamily(string(c.Arch)); f != nil {
+		keys = f.keys
+	}
+	if keys.counted {
+		shared /= max(c.MoEIntermediateSize, 1)
 	}
 	headDim, kvHeads := c.HeadDim, c.NumKeyValueHeads
 	if c.KVLoraRank > 0 {
@@ -225,10 +215,10 @@ func (c *Config) Sizes() []Size {
 		{"num_key_value_heads", kvHeads},
 		{"head_dim", headDim},
 		{"vocab_size", c.VocabSize},
-		{experts, c.NumExperts},
+		{keys.experts, c.NumExperts},
 		{"num_experts_per_tok", c.NumExpertsPerTok},
-		{width, c.MoEIntermediateSize},
-		{shared, sharedSize},
+		{keys.width, c.MoEIntermediateSize},
+		{keys.shared, shared},
 		{"linear_num_value_heads", c.LinearNumValueHeads},
 		{"linear_num_key_heads", c.LinearNumKeyHeads},
 		{"linear_key_head_dim", c.LinearKeyHeadDim},

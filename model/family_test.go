@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
@@ -256,12 +257,39 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 	}
 }
 
-// gpt_oss has experts of another form: it is refused by name.
+// A family that the engine does not have is refused by name, with what is missing.
 func TestParseConfigGptOss(t *testing.T) {
 	_, err := model.ParseConfig([]byte(`{"model_type":"gpt_oss"}`), nil)
 	var unknown *model.UnknownArchError
-	if !errors.As(err, &unknown) || unknown.ModelType != "gpt_oss" || unknown.File != "config.json" || slices.Contains(unknown.Known, "gpt_oss") {
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks biases of experts") || unknown.ModelType != "gpt_oss" || unknown.File != "config.json" || slices.Contains(unknown.Known, "gpt_oss") {
 		t.Errorf("got %v, want an *UnknownArchError of gpt_oss", err)
+	}
+}
+
+// A family of which nobody knows what is missing is refused without a guess.
+func TestParseConfigUnheardOf(t *testing.T) {
+	_, err := model.ParseConfig([]byte(`{"model_type":"gpt-2"}`), nil)
+	var unknown *model.UnknownArchError
+	if !errors.As(err, &unknown) || unknown.Missing != "" || strings.Contains(err.Error(), "lacks") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every family has an entry under its own name, and none of them is said to be missing.
+func TestKnown(t *testing.T) {
+	known := model.Known()
+	if len(known) < 7 || !slices.IsSorted(known) || len(slices.Compact(known)) != len(model.Known()) {
+		t.Errorf("Known() = %v", known)
+	}
+	for _, a := range known {
+		_, err := model.ParseConfig(encode(t, keys{"model_type": a}), nil)
+		var unknown *model.UnknownArchError
+		if errors.As(err, &unknown) {
+			t.Errorf("%s: %v", a, err)
+		}
+		if model.Missing(string(a)) != "" {
+			t.Errorf("%s is supported, and the engine lacks %s for it", a, model.Missing(string(a)))
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func findText(top *reader) (*reader, *family, error) {
 	text := top.object("text_config")
 	if text == nil {
 		if f == nil {
-			return nil, nil, &UnknownArchError{File: top.file, ModelType: outer, Known: Known()}
+			return nil, nil, unknownArch(top.file, outer)
 		}
 		return top, f, nil
 	}
@@ -110,7 +110,7 @@ func findText(top *reader) (*reader, *family, error) {
 		if inner == "" {
 			inner = outer
 		}
-		return nil, nil, &UnknownArchError{File: top.file, ModelType: inner, Known: Known()}
+		return nil, nil, unknownArch(top.file, inner)
 	}
 	return text, f, nil
 }

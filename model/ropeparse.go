@@ -12,7 +12,7 @@ func parsePartialRope(r *reader, f *family, c *Config) {
 		}
 		return
 	}
-	factor := f.rotaryFactor
+	factor := f.defaults.rotaryFactor
 	if p := pick("partial_rotary_factor"); p.has("partial_rotary_factor") {
 		factor = p.float("partial_rotary_factor", 0, 1)
 	}

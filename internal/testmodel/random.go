@@ -18,19 +18,19 @@ func RandomSpec(r *rand.Rand, arch model.Arch) Spec {
 		Eps:          pick(r, 1e-6, 1e-6, 1e-5),
 		Tied:         r.IntN(4) == 0,
 		RopeTheta:    pick(r, 1e4, 5e4, 1e6, 1e7),
-		NormTopK:     arch == model.Qwen35MoE || arch == model.MiniMaxM2 || r.IntN(4) > 0,
+		NormTopK:     of(arch).has&mustNormTopK != 0 || r.IntN(4) > 0,
 	}
-	if latent(arch) {
+	if s.has(latent) {
 		s.drawLatent(r)
 	} else {
 		s.drawFull(r)
 	}
-	if hybrid(arch) {
+	if s.has(linear) {
 		s.drawLinear(r)
 	}
 	s.drawExperts(r)
 	s.drawDense(r)
-	if latent(arch) && r.IntN(3) > 0 || r.IntN(4) == 0 {
+	if s.has(latent) && r.IntN(3) > 0 || r.IntN(4) == 0 {
 		s.YaRN = randomYaRN(r)
 	}
 	return s
@@ -43,11 +43,11 @@ func (s *Spec) drawFull(r *rand.Rand) {
 	s.Heads = s.KVHeads * (1 + r.IntN(4))
 	s.HeadDim = pick(r, 8, 16, 32, 64)
 	s.RotaryDim = s.HeadDim / pick(r, 1, 2, 4)
-	if s.Arch == model.Qwen3MoE {
+	if s.has(wholeRope) {
 		s.RotaryDim = s.HeadDim
 	}
 	s.QKNorm = true
-	if s.Arch == model.Glm4MoE {
+	if s.has(freeNorm) {
 		s.QKNorm, s.Bias = r.IntN(2) == 0, r.IntN(3) > 0
 	}
 }
@@ -74,32 +74,39 @@ func (s *Spec) drawExperts(r *rand.Rand) {
 	s.Experts = pick(r, 2, 3, 4, 6, 8, 12, 16, 24)
 	s.TopK = 1 + r.IntN(min(s.Experts, 6))
 	s.ExpertWidth = pick(r, 8, 16, 40, 64, 64, 128)
-	if hybrid(s.Arch) {
+	if s.has(linear) {
 		s.SharedWidth = pick(r, 8, 24, 64, 128)
 	}
-	if !grouped(s.Arch) {
-		return
+	if s.has(shared) {
+		s.SharedWidth = r.IntN(3) * s.ExpertWidth
 	}
-	s.SharedWidth = r.IntN(3) * s.ExpertWidth
-	s.RoutedScale = pick(r, 1, 1.5, 2.5)
-	var groups []int
+	if s.has(scaled) {
+		s.RoutedScale = pick(r, 1, 1.5, 2.5)
+	}
+	if s.has(groups) {
+		s.drawGroups(r)
+	}
+}
+
+func (s *Spec) drawGroups(r *rand.Rand) {
+	var sizes []int
 	for g := 1; g <= s.Experts/2; g++ {
 		if s.Experts%g == 0 {
-			groups = append(groups, g)
+			sizes = append(sizes, g)
 		}
 	}
-	s.Groups = pick(r, groups...)
+	s.Groups = pick(r, sizes...)
 	least := (s.TopK*s.Groups + s.Experts - 1) / s.Experts // groups that hold TopK experts
 	s.TopKGroups = least + r.IntN(s.Groups-least+1)
 }
 
 func (s *Spec) drawDense(r *rand.Rand) {
 	switch {
-	case grouped(s.Arch):
+	case s.has(firstDense):
 		for i := range r.IntN(s.Layers) {
 			s.DenseLayers = append(s.DenseLayers, i)
 		}
-	case s.Arch == model.Qwen3Next || s.Arch == model.Qwen3MoE:
+	case s.has(anyDense):
 		for i := range s.Layers {
 			if r.IntN(5) == 0 && len(s.DenseLayers)+1 < s.Layers {
 				s.DenseLayers = append(s.DenseLayers, i)

@@ -3,7 +3,6 @@ package testmodel
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -25,21 +24,21 @@ type Spec struct {
 	// default
 	YaRN *model.YaRN
 
-	// Full attention: all families but deepseek_v3 and kimi_k2.
+	// Full attention: families without latent attention.
 	KVHeads   int
 	HeadDim   int
-	RotaryDim int  // qwen3_moe: HeadDim
-	QKNorm    bool // must be true but for glm4_moe
-	Bias      bool // of queries, keys and values; glm4_moe alone
+	RotaryDim int  // HeadDim in families that rotate heads whole
+	QKNorm    bool // must be true where it is no option
+	Bias      bool // of queries, keys and values, where they are an option
 
-	// Latent attention: deepseek_v3, kimi_k2.
+	// Latent attention.
 	QLora  int // 0: one q_proj
 	KVLora int
 	QKNope int
 	QKRope int
 	VHead  int
 
-	// Linear attention: qwen3_5_moe, qwen3_next.
+	// Linear attention.
 	// layers FullEvery-1, 2·FullEvery-1, … are full attention, the others linear; 2 or more
 	FullEvery        int
 	LinearKeyHeads   int
@@ -48,8 +47,8 @@ type Spec struct {
 	LinearValueDim   int // of a head
 	ConvKernel       int
 
-	// DenseLayers have no experts but one SwiGLU of width DenseWidth; ascending. deepseek_v3,
-	// kimi_k2 and glm4_moe: the first layers; qwen3_next, qwen3_moe: any; others: none.
+	// DenseLayers have no experts but one SwiGLU of width DenseWidth; ascending. The family says
+	// whether they are the first layers, any, or none.
 	DenseLayers []int
 	DenseWidth  int
 
@@ -57,24 +56,14 @@ type Spec struct {
 	Experts     int
 	TopK        int
 	ExpertWidth int
-	// SharedWidth is the width of the shared expert. deepseek_v3, kimi_k2 and glm4_moe: a multiple
-	// of ExpertWidth, or 0 for none.
+	// SharedWidth is the width of the shared expert. One without a gate is a multiple of
+	// ExpertWidth wide, or 0 for none.
 	SharedWidth int
-	NormTopK    bool // must be true for qwen3_5_moe and minimax_m2
+	NormTopK    bool // must be true where it is no option
 
-	// Router with groups: deepseek_v3, kimi_k2, glm4_moe.
+	// Router with groups, and with scaled weights.
 	Groups, TopKGroups int
 	RoutedScale        float64
-}
-
-// latent, hybrid and grouped report which parts a family has.
-func latent(a model.Arch) bool  { return a == model.DeepseekV3 || a == model.KimiK2 }
-func hybrid(a model.Arch) bool  { return a == model.Qwen35MoE || a == model.Qwen3Next }
-func grouped(a model.Arch) bool { return latent(a) || a == model.Glm4MoE }
-
-// Archs returns all families, in a fixed order.
-func Archs() []model.Arch {
-	return []model.Arch{model.Qwen35MoE, model.Qwen3Next, model.Qwen3MoE, model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.MiniMaxM2}
 }
 
 // Validate reports everything that is impossible in a checkpoint of the family.
@@ -85,11 +74,11 @@ func (s Spec) Validate() error {
 			errs = append(errs, fmt.Errorf("testmodel: "+format, args...))
 		}
 	}
-	want(slices.Contains(Archs(), s.Arch), "unknown family %q", s.Arch)
+	want(of(s.Arch).has != 0, "unknown family %q", s.Arch)
 	positive := func(name string, n int, has bool) {
 		want(n > 0 == has && n >= 0, "%s is %d in %s", name, n, s.Arch)
 	}
-	full := !latent(s.Arch)
+	full, hybrid := !s.has(latent), s.has(linear)
 	for _, f := range []struct {
 		name string
 		n    int
@@ -98,13 +87,13 @@ func (s Spec) Validate() error {
 		{"Hidden", s.Hidden, true}, {"Layers", s.Layers, true}, {"Vocab", s.Vocab, true}, {"MaxPositions", s.MaxPositions, true},
 		{"Heads", s.Heads, true}, {"KVHeads", s.KVHeads, full}, {"HeadDim", s.HeadDim, full}, {"RotaryDim", s.RotaryDim, full},
 		{"KVLora", s.KVLora, !full}, {"QKNope", s.QKNope, !full}, {"QKRope", s.QKRope, !full}, {"VHead", s.VHead, !full},
-		{"FullEvery", s.FullEvery, hybrid(s.Arch)}, {"LinearKeyHeads", s.LinearKeyHeads, hybrid(s.Arch)},
-		{"LinearValueHeads", s.LinearValueHeads, hybrid(s.Arch)}, {"LinearKeyDim", s.LinearKeyDim, hybrid(s.Arch)},
-		{"LinearValueDim", s.LinearValueDim, hybrid(s.Arch)}, {"ConvKernel", s.ConvKernel, hybrid(s.Arch)},
+		{"FullEvery", s.FullEvery, hybrid}, {"LinearKeyHeads", s.LinearKeyHeads, hybrid},
+		{"LinearValueHeads", s.LinearValueHeads, hybrid}, {"LinearKeyDim", s.LinearKeyDim, hybrid},
+		{"LinearValueDim", s.LinearValueDim, hybrid}, {"ConvKernel", s.ConvKernel, hybrid},
 		{"Experts", s.Experts, true}, {"TopK", s.TopK, true}, {"ExpertWidth", s.ExpertWidth, true},
-		{"SharedWidth", s.SharedWidth, hybrid(s.Arch) || grouped(s.Arch) && s.SharedWidth != 0},
+		{"SharedWidth", s.SharedWidth, hybrid || s.has(shared) && s.SharedWidth != 0},
 		{"DenseWidth", s.DenseWidth, len(s.DenseLayers) > 0},
-		{"Groups", s.Groups, grouped(s.Arch)}, {"TopKGroups", s.TopKGroups, grouped(s.Arch)},
+		{"Groups", s.Groups, s.has(groups)}, {"TopKGroups", s.TopKGroups, s.has(groups)},
 	} {
 		positive(f.name, f.n, f.has)
 	}
@@ -116,14 +105,14 @@ func (s Spec) Validate() error {
 	if full {
 		want(s.Heads%s.KVHeads == 0, "Heads %d, KVHeads %d", s.Heads, s.KVHeads)
 		want(s.RotaryDim%2 == 0 && s.RotaryDim <= s.HeadDim, "RotaryDim %d of HeadDim %d", s.RotaryDim, s.HeadDim)
-		want(s.Arch != model.Qwen3MoE || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
+		want(!s.has(wholeRope) || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
 	} else {
 		want(s.QKRope%2 == 0, "QKRope %d is odd", s.QKRope)
 	}
-	want(s.QKNorm == full || s.Arch == model.Glm4MoE, "QKNorm is %v in %s", s.QKNorm, s.Arch)
-	want(!s.Bias || s.Arch == model.Glm4MoE, "Bias in %s", s.Arch)
-	want(s.NormTopK || s.Arch != model.Qwen35MoE && s.Arch != model.MiniMaxM2, "NormTopK is false in %s", s.Arch)
-	if hybrid(s.Arch) {
+	want(s.QKNorm == full || s.has(freeNorm), "QKNorm is %v in %s", s.QKNorm, s.Arch)
+	want(!s.Bias || s.has(freeNorm), "Bias in %s", s.Arch)
+	want(s.NormTopK || !s.has(mustNormTopK), "NormTopK is false in %s", s.Arch)
+	if hybrid {
 		want(s.LinearValueHeads%s.LinearKeyHeads == 0, "LinearValueHeads %d, LinearKeyHeads %d", s.LinearValueHeads, s.LinearKeyHeads)
 		want(s.ConvKernel >= 2, "ConvKernel %d", s.ConvKernel)
 		// A reader tells norms of 1+w by the shape of a convolution, so there must be one.
@@ -145,20 +134,19 @@ func (s Spec) validateExperts() []error {
 	want(len(s.DenseLayers) < s.Layers, "%d DenseLayers of %d", len(s.DenseLayers), s.Layers)
 	for i, l := range s.DenseLayers {
 		switch {
-		case grouped(s.Arch):
+		case s.has(firstDense):
 			want(l == i, "DenseLayers %v, want the first layers", s.DenseLayers)
-		case s.Arch == model.Qwen3Next || s.Arch == model.Qwen3MoE:
+		case s.has(anyDense):
 			want(l >= 0 && l < s.Layers && (i == 0 || l > s.DenseLayers[i-1]), "DenseLayers %v of %d layers", s.DenseLayers, s.Layers)
 		default:
 			want(false, "DenseLayers %v in %s", s.DenseLayers, s.Arch)
 		}
 	}
-	if !grouped(s.Arch) {
-		want(s.RoutedScale == 0, "RoutedScale in %s", s.Arch)
+	want(s.RoutedScale > 0 == s.has(scaled) && s.RoutedScale >= 0, "RoutedScale %v in %s", s.RoutedScale, s.Arch)
+	want(!s.has(shared) || s.SharedWidth%s.ExpertWidth == 0, "SharedWidth %d, ExpertWidth %d", s.SharedWidth, s.ExpertWidth)
+	if !s.has(groups) {
 		return errs
 	}
-	want(s.RoutedScale > 0, "RoutedScale %v", s.RoutedScale)
-	want(s.SharedWidth%s.ExpertWidth == 0, "SharedWidth %d, ExpertWidth %d", s.SharedWidth, s.ExpertWidth)
 	size := s.Experts / s.Groups
 	want(s.Experts%s.Groups == 0 && (s.Groups == 1 || size >= 2), "Experts %d in %d Groups", s.Experts, s.Groups)
 	want(s.TopKGroups <= s.Groups && s.TopK <= size*s.TopKGroups, "TopKGroups %d of %d, of %d experts each, for TopK %d",

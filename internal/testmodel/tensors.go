@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
-	"github.com/moeflux/moeflux-actor/model"
 )
 
 // list gathers the tensors of a checkpoint.
@@ -25,22 +24,30 @@ type drawn struct {
 	even         bool
 }
 
+// add adds a tensor, under the family's name for it.
+func (l *list) add(d drawn) {
+	if rename := of(l.spec.Arch).rename; rename != nil {
+		d.name = rename.Replace(d.name)
+	}
+	l.out = append(l.out, d)
+}
+
 // matrix adds a matrix that turns inputs of order one into outputs of order gain. name lacks the
 // ".weight".
 func (l *list) matrix(name string, gain float64, shape ...int) {
-	l.out = append(l.out, drawn{name: name + ".weight", dtype: safetensors.BF16, shape: shape, spread: gain / sqrt(shape[len(shape)-1])})
+	l.add(drawn{name: name + ".weight", dtype: safetensors.BF16, shape: shape, spread: gain / sqrt(shape[len(shape)-1])})
 }
 
 // norm adds the weight of a norm of the five kinds that some families store as w of 1+w.
 func (l *list) norm(name string, n int, mean float64) {
-	if hybrid(l.spec.Arch) {
+	if l.spec.has(linear) {
 		mean--
 	}
 	l.vector(name+".weight", n, mean, 0.2)
 }
 
 func (l *list) vector(name string, n int, mean, spread float64) {
-	l.out = append(l.out, drawn{name: name, dtype: safetensors.BF16, shape: []int{n}, mean: mean, spread: spread})
+	l.add(drawn{name: name, dtype: safetensors.BF16, shape: []int{n}, mean: mean, spread: spread})
 }
 
 // wide stores the last tensor as F32.
@@ -49,7 +56,7 @@ func (l *list) wide() { l.out[len(l.out)-1].dtype = safetensors.F32 }
 // tensors lists the checkpoint, one layer after the other.
 func (s Spec) tensors() []drawn {
 	l := &list{spec: s, prefix: "model."}
-	if s.Arch == model.Qwen35MoE {
+	if s.has(nested) {
 		l.prefix = "model.language_model."
 	}
 	// A tied embedding is small, so that logits are of the order that a separate head gives.
@@ -67,9 +74,9 @@ func (s Spec) tensors() []drawn {
 		l.norm(p+"input_layernorm", s.Hidden, 1)
 		l.norm(p+"post_attention_layernorm", s.Hidden, 1)
 		switch {
-		case latent(s.Arch):
+		case s.has(latent):
 			l.latentAttention(p + "self_attn.")
-		case hybrid(s.Arch) && (i+1)%s.FullEvery != 0:
+		case s.has(linear) && (i+1)%s.FullEvery != 0:
 			l.linearAttention(p + "linear_attn.")
 		default:
 			l.fullAttention(p + "self_attn.")
@@ -87,7 +94,7 @@ func (l *list) fullAttention(p string) {
 	s, h := l.spec, l.spec.Hidden
 	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
 	rows := q
-	if hybrid(s.Arch) {
+	if s.has(linear) {
 		rows *= 2 // with the gate of each head
 	}
 	l.matrix(p+"q_proj", 1.2, rows, h)
@@ -102,7 +109,7 @@ func (l *list) fullAttention(p string) {
 	if !s.QKNorm {
 		return
 	}
-	if s.Arch != model.MiniMaxM2 {
+	if !s.has(wholeNorm) {
 		q, kv = s.HeadDim, s.HeadDim
 	}
 	l.norm(p+"q_norm", q, 1.3)
@@ -127,7 +134,7 @@ func (l *list) latentAttention(p string) {
 func (l *list) linearAttention(p string) {
 	s, h := l.spec, l.spec.Hidden
 	k, v := s.LinearKeyHeads*s.LinearKeyDim, s.LinearValueHeads*s.LinearValueDim
-	if s.Arch == model.Qwen35MoE {
+	if s.has(nested) {
 		l.matrix(p+"in_proj_qkv", 1.5, 2*k+v, h)
 		l.matrix(p+"in_proj_z", 1.5, v, h)
 		l.matrix(p+"in_proj_b", 1, s.LinearValueHeads, h)
@@ -136,15 +143,15 @@ func (l *list) linearAttention(p string) {
 		l.matrix(p+"in_proj_qkvz", 1.5, 2*k+2*v, h)
 		l.matrix(p+"in_proj_ba", 1, 2*s.LinearValueHeads, h)
 	}
-	l.out = append(l.out, drawn{name: p + "conv1d.weight", dtype: safetensors.BF16, shape: []int{2*k + v, 1, s.ConvKernel}, spread: 0.6})
+	l.add(drawn{name: p + "conv1d.weight", dtype: safetensors.BF16, shape: []int{2*k + v, 1, s.ConvKernel}, spread: 0.6})
 	// These make a head forget within one position to a few dozen.
-	l.out = append(l.out, drawn{name: p + "A_log", dtype: safetensors.BF16, shape: []int{s.LinearValueHeads}, mean: -4, spread: 5, even: true})
-	if s.Arch == model.Qwen35MoE {
+	l.add(drawn{name: p + "A_log", dtype: safetensors.BF16, shape: []int{s.LinearValueHeads}, mean: -4, spread: 5, even: true})
+	if s.has(nested) {
 		l.wide()
 	}
 	l.vector(p+"dt_bias", s.LinearValueHeads, 0, 1)
 	l.vector(p+"norm.weight", s.LinearValueDim, 1, 0.2) // never zero-centred
-	if s.Arch == model.Qwen35MoE {
+	if s.has(nested) {
 		l.wide()
 	}
 	l.matrix(p+"out_proj", 1.5, h, v)
@@ -159,38 +166,29 @@ func (l *list) mlp(p string, width int) {
 // experts adds router, routed experts and shared expert of the layer whose names begin with layer.
 func (l *list) experts(layer string) {
 	s, h, p := l.spec, l.spec.Hidden, layer+"mlp."
-	names := []string{"gate_proj", "up_proj", "down_proj"}
-	if s.Arch == model.MiniMaxM2 {
-		p, names = layer+"block_sparse_moe.", []string{"w1", "w3", "w2"}
-	}
-	switch {
-	case s.Arch == model.MiniMaxM2:
-		l.matrix(p+"gate", 1.5, s.Experts, h)
-		l.vector(p+"e_score_correction_bias", s.Experts, 0, 0.2)
-		l.wide()
-	case grouped(s.Arch):
+	if s.has(noaux) {
 		l.matrix(p+"gate", 1.5, s.Experts, h)
 		l.vector(p+"gate.e_score_correction_bias", s.Experts, 0, 0.2)
 		l.wide()
-		if s.SharedWidth > 0 {
-			l.mlp(p+"shared_experts.", s.SharedWidth)
-		}
-	default:
+	} else {
 		l.matrix(p+"gate", 3, s.Experts, h)
-		if hybrid(s.Arch) {
-			l.matrix(p+"shared_expert_gate", 1.5, 1, h)
-			l.mlp(p+"shared_expert.", s.SharedWidth)
-		}
 	}
-	if s.Arch == model.Qwen35MoE {
+	switch {
+	case s.has(linear):
+		l.matrix(p+"shared_expert_gate", 1.5, 1, h)
+		l.mlp(p+"shared_expert.", s.SharedWidth)
+	case s.SharedWidth > 0:
+		l.mlp(p+"shared_experts.", s.SharedWidth)
+	}
+	if s.has(fused) {
 		l.fusedExperts(p)
 		return
 	}
 	for e := range s.Experts {
 		one := fmt.Sprintf("%sexperts.%d.", p, e)
-		l.matrix(one+names[0], 1.5, s.ExpertWidth, h)
-		l.matrix(one+names[1], 1.5, s.ExpertWidth, h)
-		l.matrix(one+names[2], 1.5, h, s.ExpertWidth)
+		l.matrix(one+"gate_proj", 1.5, s.ExpertWidth, h)
+		l.matrix(one+"up_proj", 1.5, s.ExpertWidth, h)
+		l.matrix(one+"down_proj", 1.5, h, s.ExpertWidth)
 	}
 }
 

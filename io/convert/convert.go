@@ -62,7 +62,7 @@ func (o Options) layout() quant.Layout {
 type Progress struct {
 	Step        string // what is being written, for display
 	Done, Total int64  // bytes of the target; Done never exceeds Total
-	Warning     string // what was left out, and why; "" nearly always
+	Warning     string // what was left out, and why; mostly ""
 }
 
 // Convert writes the packed form of the checkpoint directory src to the directory dst. src may also

@@ -25,7 +25,7 @@ type creating struct {
 func (c creating) Create(path string, _ fs.FileMode) (durable.File, error) { return c.create(path) }
 
 // PackName is packName.
-var PackName = packName
+func PackName(name string) (pack string, ok bool) { return packName(name, new(left)) }
 
 // StateName is stateName.
 const StateName = stateName

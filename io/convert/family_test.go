@@ -36,6 +36,9 @@ func unpack(f quant.Format, rows, cols int, w, s, b []byte) []float32 {
 // minimax turns the names that a pack gives to a layer's experts into those of MiniMax-M2.
 var minimax = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.", ".gate_proj.", ".w1.", ".up_proj.", ".w3.", ".down_proj.", ".w2.")
 
+// packed turns them into those of a pack, but for the projections of experts.
+var packed = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.")
+
 // published returns a tensor by its name in the pack, with the prefixes that checkpoints put before
 // it and the names that MiniMax-M2 has for it.
 func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
@@ -106,7 +109,7 @@ func TestConvertFixtures(t *testing.T) {
 			}
 			for _, full := range src.Names() {
 				pack := strings.TrimPrefix(strings.Replace(full, "model.language_model.", "model.", 1), "language_model.")
-				pack = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.").Replace(pack)
+				pack = packed.Replace(pack)
 				draft := strings.HasPrefix(full, fmt.Sprintf("model.layers.%d.", p.cfg.NumHiddenLayers))
 				if _, ok := manifest.Tensors[pack]; !ok && !draft && !elsewhere.MatchString(full) {
 					t.Errorf("%s is not in the pack", full)
@@ -114,6 +117,25 @@ func TestConvertFixtures(t *testing.T) {
 			}
 			compareExperts(t, p, src)
 		})
+	}
+}
+
+// What text does not need is left out, and said.
+func TestConvertLeavesOut(t *testing.T) {
+	for name, want := range map[string]string{
+		fixtures.Qwen35MoEBF16: "1 tensors that read pictures and 2 tensors of layers that predict further tokens left out: text does not need them",
+		fixtures.Glm4MoEBF16:   "34 tensors of layers that predict further tokens left out: text does not need them",
+		fixtures.MiniMaxM2BF16: "",
+	} {
+		var said []string
+		mustConvert(t, fixtures.Dir(t, name), convert.Options{Progress: func(p convert.Progress) {
+			if p.Warning != "" && !strings.Contains(p.Warning, "vocab.bin") {
+				said = append(said, p.Warning)
+			}
+		}})
+		if strings.Join(said, "; ") != want {
+			t.Errorf("%s: said %q, want %q", name, said, want)
+		}
 	}
 }
 

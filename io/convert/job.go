@@ -58,6 +58,10 @@ func (o *output) checkSpace(free func(string) (uint64, error), names []string, t
 // run writes every file that is not finished yet.
 func (j *job) run(ctx context.Context) error {
 	p, m := j.in.plan, j.out.meter
+	if s := p.left.String(); s != "" {
+		m.step = "experts"
+		m.say(s)
+	}
 	for i, l := range p.layers {
 		m.step = fmt.Sprintf("experts of layer %d (%d of %d)", l.layer, i+1, len(p.layers))
 		summed := func(w io.Writer) error {

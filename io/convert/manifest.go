@@ -11,8 +11,8 @@ import (
 // manifestConfig returns the config object of the manifest.
 func manifestConfig(in *input) (map[string]any, error) {
 	out := map[string]any{}
-	if in.cfg.Arch == model.Qwen35MoE {
-		qwen35Config(in.cfg, out)
+	if in.cfg.Arch.Checkpoint().Moeflux {
+		moefluxConfig(in.cfg, out)
 	} else if err := sourceConfig(in, out); err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func sourceConfig(in *input, out map[string]any) error {
 	return nil
 }
 
-// qwen35Config makes the object that moeflux writes.
-func qwen35Config(c *model.Config, out map[string]any) {
+// moefluxConfig makes the object that moeflux writes.
+func moefluxConfig(c *model.Config, out map[string]any) {
 	out["rms_norm_eps"] = c.RMSNormEps
 	out["rope_theta"] = c.RopeTheta
 	out["partial_rotary_factor"] = float64(c.RotaryDim) / float64(c.HeadDim)

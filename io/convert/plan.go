@@ -29,6 +29,7 @@ type plan struct {
 	// of the matrices other than experts and gates, for the manifest; zero if they are not
 	// quantised
 	codes quant.Format
+	left  left // of the source
 }
 
 // placed is a block of model_weights.bin.
@@ -39,20 +40,16 @@ type placed struct {
 
 // makePlan accounts for every tensor of the source. It reports all errors together.
 func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
-	f, err := findFamily(cfg.Arch)
-	if err != nil {
-		return nil, err
-	}
-	specs := f.dense(cfg, src)
-	if f.zeroCentred {
+	specs := dense(cfg, src)
+	if cfg.Arch.Checkpoint().ZeroCentred {
 		if err := src.detectRaw(specs); err != nil {
 			return nil, err
 		}
 	}
-	p := &plan{cfg: cfg}
+	p := &plan{cfg: cfg, left: src.left}
 	var errs []error
 	for _, s := range specs {
-		blocks, err := denseBlocks(src, f, s, o)
+		blocks, err := denseBlocks(src, s, o)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -131,7 +128,7 @@ func (p *plan) sameLayout() error {
 func (p *plan) layerBytes() int64 { return int64(p.layout.Bytes) * int64(p.cfg.NumExperts) }
 
 // denseBlocks returns what a spec becomes in model_weights.bin.
-func denseBlocks(src *source, f *family, s spec, o Options) ([]block, error) {
+func denseBlocks(src *source, s spec, o Options) ([]block, error) {
 	switch s.role {
 	case matrix, gateMatrix, floatMatrix:
 		bits, layout := o.Bits, o.layout()
@@ -160,7 +157,7 @@ func denseBlocks(src *source, f *family, s spec, o Options) ([]block, error) {
 		if err != nil {
 			return nil, err
 		}
-		shift := s.role == norm && f.zeroCentred && src.raw
+		shift := s.role == norm && src.raw
 		return floatBlock(s.name, t, []int{s.rows}, shift, s.role == vectorF32)
 	}
 }

@@ -29,10 +29,6 @@ type denseArray struct {
 // planDense decides what becomes of every tensor, in the order of their offsets. Tensors that no
 // part of the architecture uses stay as they are.
 func planDense(cfg *model.Config, w *weights.File, layout quant.Layout) ([]denseArray, error) {
-	f, err := findFamily(cfg.Arch)
-	if err != nil {
-		return nil, err
-	}
 	m := w.Manifest()
 	src := &source{names: map[string]string{}, used: map[string]bool{}}
 	arrays := map[string]denseArray{}
@@ -42,7 +38,7 @@ func planDense(cfg *model.Config, w *weights.File, layout quant.Layout) ([]dense
 		arrays[name] = denseArray{name: name, desc: d, from: as, to: as}
 	}
 	var errs []error
-	for _, s := range f.dense(cfg, src) {
+	for _, s := range dense(cfg, src) {
 		if s.role != matrix && s.role != gateMatrix && s.role != floatMatrix {
 			continue
 		}

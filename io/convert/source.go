@@ -14,52 +14,67 @@ type source struct {
 	ckpt  *safetensors.Checkpoint
 	names map[string]string // pack name to the checkpoint's
 	used  map[string]bool   // pack names that were taken
-	// raw means that the checkpoint is as it was trained, not converted by mlx-lm.
+	left  left
+	// raw means that the checkpoint is known to be as it was trained, not converted by mlx-lm.
 	raw bool
 }
 
-// skipped are prefixes of tensors that a text model does not need: extra heads that predict further
-// tokens, and vision.
-var skipped = []string{"mtp.", "model.mtp.", "visual.", "model.visual.", "vision_tower.", "model.vision_tower.",
-	"mm_projector.", "model.mm_projector.", "multi_modal_projector.", "model.multi_modal_projector."}
+// left counts tensors that a text model does not need.
+type left struct{ vision, drafts int }
 
-// packName returns the name of a checkpoint's tensor in the pack. ok is false for tensors that a
-// text model does not need.
-func packName(name string) (pack string, ok bool) {
+// String says what was left out, and why; "" if nothing was.
+func (l left) String() string {
+	var parts []string
+	if l.vision > 0 {
+		parts = append(parts, fmt.Sprintf("%d tensors that read pictures", l.vision))
+	}
+	if l.drafts > 0 {
+		parts = append(parts, fmt.Sprintf("%d tensors of layers that predict further tokens", l.drafts))
+	}
+	if parts == nil {
+		return ""
+	}
+	return strings.Join(parts, " and ") + " left out: text does not need them"
+}
+
+// Prefixes of tensors that a text model does not need: extra heads that predict further tokens, and
+// vision. "model." may come before them.
+var (
+	draftPrefixes  = []string{"mtp."}
+	visionPrefixes = []string{"visual.", "vision_tower.", "mm_projector.", "multi_modal_projector."}
+)
+
+// packName returns the name of a checkpoint's tensor in the pack, but for what is the family's own.
+// ok is false for tensors that a text model does not need, which it counts.
+func packName(name string, l *left) (pack string, ok bool) {
 	switch {
 	case strings.HasPrefix(name, "model.language_model."):
 		pack = "model." + strings.TrimPrefix(name, "model.language_model.")
 	default:
 		pack = strings.TrimPrefix(name, "language_model.")
 	}
-	for _, p := range skipped {
-		if strings.HasPrefix(pack, p) {
-			return "", false
-		}
+	begins := func(p string) bool { return strings.HasPrefix(strings.TrimPrefix(pack, "model."), p) }
+	switch {
+	case slices.ContainsFunc(draftPrefixes, begins):
+		l.drafts++
+		return "", false
+	case slices.ContainsFunc(visionPrefixes, begins):
+		l.vision++
+		return "", false
 	}
-	return sparseName(pack), !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
-}
-
-// sparseNames are minimax_m2's names for parts of its mixture of experts, and those of all other
-// families.
-var sparseNames = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.",
-	".w1.", ".gate_proj.", ".w2.", ".down_proj.", ".w3.", ".up_proj.")
-
-func sparseName(pack string) string {
-	if !strings.Contains(pack, ".block_sparse_moe.") {
-		return pack
-	}
-	return sparseNames.Replace(pack)
+	return pack, !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
 }
 
 // openSource indexes a checkpoint's tensors.
 func openSource(ckpt *safetensors.Checkpoint, cfg *model.Config) (*source, error) {
 	s := &source{ckpt: ckpt, names: map[string]string{}, used: map[string]bool{}}
+	rename := strings.NewReplacer(cfg.Arch.Checkpoint().Rename...)
 	for _, name := range ckpt.Names() {
-		pack, ok := packName(name)
+		pack, ok := packName(name, &s.left)
 		if !ok {
 			continue
 		}
+		pack = rename.Replace(pack)
 		if other, twice := s.names[pack]; twice {
 			return nil, &SourceError{Tensor: name, Got: fmt.Sprintf("is the same tensor of the model as %q", other)}
 		}
@@ -80,6 +95,7 @@ func (s *source) dropNextLayers(first int) {
 		for pack := range s.names {
 			if strings.HasPrefix(pack, prefix) {
 				delete(s.names, pack)
+				s.left.drafts++
 			}
 		}
 	}

@@ -41,41 +41,8 @@ type part struct {
 	take []rowRange
 }
 
-// family is one entry of the architecture table.
-type family struct {
-	arch model.Arch
-	// mixer lists the tensors of one layer's mixer.
-	mixer func(c *model.Config, src *source, prefix string, m model.Mixer) []spec
-	// router is the role of mlp.gate.
-	router role
-	// zeroCentred means that raw checkpoints store norms as w of 1+w. Raw checkpoints are
-	// recognised by the shape of their convolutions.
-	zeroCentred bool
-	// shared is the name of the shared experts, if the family has any.
-	shared string
-}
-
-var families = []family{
-	{arch: model.Qwen35MoE, mixer: qwenMixer, router: gateMatrix, zeroCentred: true, shared: "shared_expert"},
-	{arch: model.Qwen3Next, mixer: qwenMixer, router: gateMatrix, zeroCentred: true, shared: "shared_expert"},
-	{arch: model.Qwen3MoE, mixer: qwenMixer, router: gateMatrix},
-	{arch: model.DeepseekV3, mixer: latentMixer, router: floatMatrix, shared: "shared_experts"},
-	{arch: model.KimiK2, mixer: latentMixer, router: floatMatrix, shared: "shared_experts"},
-	{arch: model.Glm4MoE, mixer: qwenMixer, router: floatMatrix, shared: "shared_experts"},
-	{arch: model.MiniMaxM2, mixer: qwenMixer, router: floatMatrix},
-}
-
-func findFamily(a model.Arch) (*family, error) {
-	for i := range families {
-		if families[i].arch == a {
-			return &families[i], nil
-		}
-	}
-	return nil, fmt.Errorf("convert: no rule for architecture %q", a)
-}
-
 // dense lists everything but the routed experts, layer by layer.
-func (f *family) dense(c *model.Config, src *source) []spec {
+func dense(c *model.Config, src *source) []spec {
 	h := c.HiddenSize
 	out := []spec{
 		{name: "model.embed_tokens", rows: c.VocabSize, cols: h},
@@ -89,11 +56,11 @@ func (f *family) dense(c *model.Config, src *source) []spec {
 		out = append(out,
 			spec{name: p + "input_layernorm.weight", role: norm, rows: h},
 			spec{name: p + "post_attention_layernorm.weight", role: norm, rows: h})
-		out = append(out, f.mixer(c, src, p, layer.Mixer)...)
+		out = append(out, mixerSpecs(c, src, p, layer.Mixer)...)
 		if layer.FFN == model.DenseMLP {
 			out = append(out, mlpSpecs(p+"mlp.", h, c.IntermediateSize)...)
 		} else {
-			out = append(out, f.routerSpecs(c, p+"mlp.")...)
+			out = append(out, routerSpecs(c, p+"mlp.")...)
 		}
 	}
 	return out
@@ -109,27 +76,35 @@ func mlpSpecs(p string, hidden, width int) []spec {
 }
 
 // routerSpecs lists the router and the shared expert with its gate, if it has one.
-func (f *family) routerSpecs(c *model.Config, p string) []spec {
-	h := c.HiddenSize
-	out := []spec{{name: p + "gate", role: f.router, rows: c.NumExperts, cols: h}}
+func routerSpecs(c *model.Config, p string) []spec {
+	h, router := c.HiddenSize, gateMatrix
+	if c.Arch.Checkpoint().FloatRouter {
+		router = floatMatrix
+	}
+	out := []spec{{name: p + "gate", role: router, rows: c.NumExperts, cols: h}}
 	if c.CorrectionBias {
 		out = append(out, spec{name: p + "gate.e_score_correction_bias", role: vector, rows: c.NumExperts})
 	}
-	if c.SharedExpert == model.SharedExpertGated {
+	switch c.SharedExpert {
+	case model.SharedExpertGated:
 		out = append(out, spec{name: p + "shared_expert_gate", role: gateMatrix, rows: 1, cols: h})
-	}
-	if c.SharedExpert != model.NoSharedExpert {
-		out = append(out, mlpSpecs(p+f.shared+".", h, c.SharedExpertIntermediateSize)...)
+		out = append(out, mlpSpecs(p+"shared_expert.", h, c.SharedExpertIntermediateSize)...)
+	case model.SharedExpertUngated:
+		out = append(out, mlpSpecs(p+"shared_experts.", h, c.SharedExpertIntermediateSize)...)
 	}
 	return out
 }
 
-// qwenMixer lists gated delta-net or softmax attention.
-func qwenMixer(c *model.Config, src *source, p string, m model.Mixer) []spec {
-	if m == model.LinearAttention {
+// mixerSpecs lists the tensors of one layer's mixer.
+func mixerSpecs(c *model.Config, src *source, p string, m model.Mixer) []spec {
+	switch m {
+	case model.LinearAttention:
 		return deltaNetSpecs(c, src, p+"linear_attn.")
+	case model.LatentAttention:
+		return latentSpecs(c, src, p+"self_attn.")
+	default:
+		return attentionSpecs(c, p+"self_attn.")
 	}
-	return attentionSpecs(c, p+"self_attn.")
 }
 
 func deltaNetSpecs(c *model.Config, src *source, p string) []spec {
@@ -215,12 +190,11 @@ func attentionSpecs(c *model.Config, p string) []spec {
 		spec{name: p + "k_norm.weight", role: norm, rows: kn})
 }
 
-// latentMixer lists latent attention. The matrix that computes keys and values from the latent
+// latentSpecs lists latent attention. The matrix that computes keys and values from the latent
 // vector comes whole, or as mlx-lm splits it: embed_q, each head's key part transposed, and
 // unembed_out, the value part.
-func latentMixer(c *model.Config, src *source, p string, _ model.Mixer) []spec {
+func latentSpecs(c *model.Config, src *source, p string) []spec {
 	h, heads := c.HiddenSize, c.NumAttentionHeads
-	p += "self_attn."
 	queries := heads * (c.QKNopeHeadDim + c.QKRopeHeadDim)
 	out := []spec{
 		{name: p + "kv_a_proj_with_mqa", rows: c.LatentDim(), cols: h},

@@ -44,10 +44,11 @@ func (o *Options) build() (config, generation []byte, cfg *model.Config, err err
 		return nil, nil, nil, err
 	}
 	text, prefix := top, "model."
-	if t, ok := top["text_config"].(object); ok {
-		text, prefix = t, "language_model.model."
+	nested, isNested := top["text_config"].(object)
+	if isNested {
+		text, prefix = nested, "language_model.model."
 	}
-	o.resize(text)
+	o.resize(text, isNested)
 	gen := object{}
 	if o.Shape.Generation != nil {
 		if gen, err = decodeObject("the shape's generation_config.json", o.Shape.Generation); err != nil {
@@ -83,8 +84,9 @@ func (o *Options) encode(top, gen object) (config, generation []byte, cfg *model
 	return config, generation, cfg, nil
 }
 
-// resize changes layers, vocabulary and experts of the text part.
-func (o *Options) resize(text object) {
+// resize changes layers, vocabulary and experts of the text part. listed means that it lists the
+// kinds of its layers, as nested ones do.
+func (o *Options) resize(text object, listed bool) {
 	set := func(k string, v int) { text[k] = json.Number(fmt.Sprint(v)) }
 	if o.Layers > 0 {
 		set("num_hidden_layers", o.Layers)
@@ -94,7 +96,7 @@ func (o *Options) resize(text object) {
 	if dense := intOf(text, "first_k_dense_replace"); dense > 0 {
 		set("first_k_dense_replace", min(dense, max(0, layers-1)))
 	}
-	if types := layerTypes(text, layers); types != nil {
+	if types := layerTypes(text, layers); types != nil && (listed || text["layer_types"] != nil) {
 		text["layer_types"] = types
 	}
 	if o.Vocab > 0 {
@@ -115,10 +117,6 @@ func (o *Options) resize(text object) {
 func layerTypes(text object, layers int) []any {
 	listed, _ := text["layer_types"].([]any)
 	every := intOf(text, "full_attention_interval")
-	// Flat configurations of this family leave the list out.
-	if listed == nil && (every == 0 || text["model_type"] != "qwen3_5_moe_text") {
-		return nil
-	}
 	var out []any
 	for i := range layers {
 		switch {
@@ -167,11 +165,11 @@ func quantization(cfg *model.Config, prefix string) object {
 	return q
 }
 
-// gates8 names the matrices of a layer that are stored with 8 bits. Models with sigmoid scores have
-// none: their router is not a linear layer and stays BF16.
+// gates8 names the matrices of a layer that are stored with 8 bits. Some families have none: their
+// router is not a linear layer and stays BF16.
 func gates8(cfg *model.Config) []string {
 	switch {
-	case cfg.Scoring == model.SigmoidScores:
+	case cfg.Arch.Checkpoint().FloatRouter:
 		return nil
 	case cfg.SharedExpert == model.SharedExpertGated:
 		return []string{"gate", "shared_expert_gate"}

@@ -43,22 +43,16 @@ var signs = []struct {
 	{"<tool_call>", Hermes},
 }
 
-// families are the forms of models whose templates show none, by model_type.
-var families = map[string]Format{
-	"qwen3_moe": Hermes, "qwen3_next": Hermes, "qwen3_5_moe": Coder, "deepseek_v3": DeepSeek,
-	"kimi_k2": Kimi, "kimi_k25": Kimi, "glm4_moe": GLM, "minimax_m2": MiniMax,
-}
-
 // reasons are marks of reasoning that templates hold.
 var reasons = []chat.Marks{chat.Think, {Begin: "[THINK]", End: "[/THINK]"}, {Begin: "<seed:think>", End: "</seed:think>"}}
 
 // Detect tells the syntax of a model from the text of its chat template: by the marks that the
 // template itself writes around calls and reasoning. A family trains models on several forms, and
-// people change templates, so the template is right where both tell something. family, the
-// model_type, decides if the template holds no mark, as one does whose calls are texts already; it
-// may be empty. Without marks of reasoning <think> is taken: answers without it are not changed.
-func Detect(template, family string) Syntax {
-	s := Syntax{Calls: families[family], Reasoning: chat.Think}
+// people change templates, so the template is right where both tell something. The family's form
+// decides if the template holds no mark, as one does whose calls are texts already. Without marks
+// of reasoning <think> is taken: answers without it are not changed.
+func Detect(template string, family Format) Syntax {
+	s := Syntax{Calls: family, Reasoning: chat.Think}
 	for _, sign := range signs {
 		if strings.Contains(template, sign.sign) {
 			s.Calls = sign.format

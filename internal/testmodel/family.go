@@ -1,0 +1,124 @@
+package testmodel
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+// families lists what their checkpoints have. It says again what package model knows, so that a
+// mistake there is seen.
+var families = []family{
+	{arch: model.Qwen35MoE, has: linear | nested | fused | mustNormTopK, keys: qwen35Keys},
+	{arch: model.Qwen3Next, has: linear | anyDense, keys: qwen3NextKeys},
+	{arch: model.Qwen3MoE, has: wholeRope | anyDense, keys: qwen3Keys},
+	{arch: model.DeepseekV3, has: latent | firstDense | noaux | scaled | groups | shared, keys: deepseekKeys},
+	{arch: model.KimiK2, has: latent | firstDense | noaux | scaled | groups | shared, keys: deepseekKeys},
+	{arch: model.Glm4MoE, has: freeNorm | firstDense | noaux | scaled | groups | shared, keys: glmKeys},
+	{arch: model.MiniMaxM2, has: wholeNorm | noaux | mustNormTopK, keys: miniMaxKeys, rename: strings.NewReplacer(
+		".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.",
+		".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.")},
+}
+
+// family is what checkpoints of a family have.
+type family struct {
+	arch model.Arch
+	has  trait
+	// keys writes the keys of config.json that the family alone has, or calls so.
+	keys func(s *Spec, c map[string]any)
+	// rename turns the names that most families have for tensors into this one's; nil: they are
+	// the same
+	rename *strings.Replacer
+}
+
+// trait is a set of what checkpoints of a family have, or may have.
+type trait uint
+
+const (
+	latent trait = 1 << iota // latent attention, and no full attention
+	// linear attention in most layers, full attention with a gated output, a gated shared expert,
+	// and norms stored as w of 1+w
+	linear
+	nested       // all is in text_config and below model.language_model; nothing is interleaved
+	fused        // the experts of a layer are two tensors
+	freeNorm     // norms of queries and keys, and biases, are options
+	wholeNorm    // norms of queries and keys are of all heads together
+	wholeRope    // heads are rotated whole
+	anyDense     // any layers may be dense
+	firstDense   // the first layers may be dense
+	noaux        // a router of sigmoids with correction bias
+	scaled       // weights of experts are scaled
+	groups       // experts are in groups
+	shared       // perhaps shared experts without a gate, of a multiple of an expert's width
+	mustNormTopK // norm_topk_prob is true
+)
+
+// of returns a family's entry, one without traits if there is none.
+func of(a model.Arch) family {
+	if i := slices.IndexFunc(families, func(f family) bool { return f.arch == a }); i >= 0 {
+		return families[i]
+	}
+	return family{arch: a}
+}
+
+// has reports whether the Spec's family has a trait.
+func (s *Spec) has(t trait) bool { return of(s.Arch).has&t != 0 }
+
+// Archs returns all families, in a fixed order.
+func Archs() []model.Arch {
+	var out []model.Arch
+	for _, f := range families {
+		out = append(out, f.arch)
+	}
+	return out
+}
+
+func qwen35Keys(s *Spec, c map[string]any) {
+	c["attn_output_gate"] = true
+	qwenKeys(s, c)
+	c["shared_expert_intermediate_size"] = s.SharedWidth
+	s.ropeParameters(c)
+	c["rope_parameters"].(map[string]any)["partial_rotary_factor"] = s.rotaryShare()
+}
+
+func qwen3NextKeys(s *Spec, c map[string]any) {
+	qwen3Keys(s, c)
+	c["shared_expert_intermediate_size"] = s.SharedWidth
+	c["partial_rotary_factor"] = s.rotaryShare()
+}
+
+func qwen3Keys(s *Spec, c map[string]any) {
+	qwenKeys(s, c)
+	c["decoder_sparse_step"], c["mlp_only_layers"] = 1, append([]int{}, s.DenseLayers...)
+	c["norm_topk_prob"] = s.NormTopK
+}
+
+func qwenKeys(s *Spec, c map[string]any) {
+	c["num_experts"], c["moe_intermediate_size"] = s.Experts, s.ExpertWidth
+}
+
+func deepseekKeys(s *Spec, c map[string]any) {
+	countedKeys(s, c)
+	c["scoring_func"], c["topk_method"], c["moe_layer_freq"] = "sigmoid", "noaux_tc", 1
+}
+
+func glmKeys(s *Spec, c map[string]any) {
+	countedKeys(s, c)
+	c["use_qk_norm"], c["partial_rotary_factor"] = s.QKNorm, s.rotaryShare()
+}
+
+// countedKeys writes the names that DeepSeek and its kin have.
+func countedKeys(s *Spec, c map[string]any) {
+	c["n_routed_experts"], c["moe_intermediate_size"], c["n_shared_experts"] = s.Experts, s.ExpertWidth, s.SharedWidth/s.ExpertWidth
+	c["n_group"], c["topk_group"], c["routed_scaling_factor"] = s.Groups, s.TopKGroups, s.RoutedScale
+	c["first_k_dense_replace"], c["norm_topk_prob"] = len(s.DenseLayers), s.NormTopK
+}
+
+func miniMaxKeys(s *Spec, c map[string]any) {
+	c["use_qk_norm"], c["qk_norm_type"] = true, "per_layer"
+	c["num_local_experts"], c["intermediate_size"] = s.Experts, s.ExpertWidth
+	c["scoring_func"], c["use_routing_bias"], c["shared_intermediate_size"] = "sigmoid", true, 0
+	// Some readers know one key, some the other.
+	c["rotary_dim"], c["partial_rotary_factor"] = s.RotaryDim, s.rotaryShare()
+}

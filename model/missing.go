@@ -1,0 +1,25 @@
+package model
+
+// Missing returns what the engine lacks for a family that people ask for, by its model_type; "" if
+// it lacks nothing, or nobody has looked into it.
+func Missing(modelType string) string { return missing[modelType] }
+
+// missing is what the engine lacks for families that people ask for, by model_type.
+var missing = map[string]string{
+	"bailing_hybrid":   "linear attention with a fixed decay for each head",
+	"deepseek_v32":     "the indexer that chooses the positions to attend to",
+	"deepseek_v4":      "compressed attention, hyper-connections and layers routed by hash",
+	"glm_moe_dsa":      "the indexer that chooses the positions to attend to",
+	"glm5_next":        "the delta rule with a decay for each channel, hyper-connections and the indexer",
+	"gpt_oss":          "biases of experts and routers, the clamped SwiGLU, attention sinks and sliding windows",
+	"granitemoehybrid": "Mamba-2 layers",
+	"hy_v3":            "a reader of its configuration",
+	"kimi_linear":      "the delta rule with a decay for each channel",
+	"mimo_v2_flash":    "sliding windows, attention sinks, and values narrower than keys",
+	"minimax_m3_vl":    "attention to chosen blocks of keys, and the clamped SwiGLU",
+	"mistral4":         "the factor of queries that grows with the position",
+	"nemotron_h":       "Mamba-2 layers, and experts with a squared ReLU",
+	"qwen4_exp":        "hyper-connections, sparse attention and the n-gram embedding",
+	"step3p5":          "sliding windows with another number of heads, and a gate for each head",
+	"step3p7":          "sliding windows with another number of heads, and a gate for each head",
+}

@@ -1,0 +1,34 @@
+package model
+
+// parseFullAttention reads heads and rotary embedding of softmax attention.
+func parseFullAttention(r *reader, f *family, c *Config) {
+	c.NumAttentionHeads = r.int("num_attention_heads", 1, maxHeads)
+	c.NumKeyValueHeads = r.int("num_key_value_heads", 1, maxHeads)
+	c.HeadDim = r.int("head_dim", 1, maxHeadDim)
+	if n, kv := c.NumAttentionHeads, c.NumKeyValueHeads; n > 0 && kv > 0 && n%kv != 0 {
+		r.fail("num_attention_heads", "%d does not divide among num_key_value_heads %d", n, kv)
+	}
+	parsePartialRope(r, f, c)
+}
+
+// parseLatentAttention reads multi-head latent attention.
+func parseLatentAttention(r *reader, c *Config) {
+	c.NumAttentionHeads = r.int("num_attention_heads", 1, maxHeads)
+	// Every head has a key and a value of its own, made from the one latent vector.
+	c.NumKeyValueHeads = c.NumAttentionHeads
+	r.require("attention_bias", false)
+	if r.has("q_lora_rank") {
+		c.QLoraRank = r.int("q_lora_rank", 1, maxWidth)
+	}
+	c.KVLoraRank = r.int("kv_lora_rank", 1, maxWidth)
+	c.QKNopeHeadDim = r.int("qk_nope_head_dim", 1, maxHeadDim)
+	c.QKRopeHeadDim = r.int("qk_rope_head_dim", 2, maxHeadDim)
+	c.VHeadDim = r.int("v_head_dim", 1, maxHeadDim)
+	if c.QKRopeHeadDim%2 != 0 {
+		r.fail("qk_rope_head_dim", "%d is odd: channels are rotated in pairs", c.QKRopeHeadDim)
+	}
+	c.HeadDim = c.QKNopeHeadDim + c.QKRopeHeadDim
+	c.RotaryDim = c.QKRopeHeadDim
+	c.RopeInterleaved = r.bool("rope_interleave", true)
+	parseRope(r, c)
+}
