@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,7 @@ import (
 // The names of a checkpoint's files.
 const (
 	singleName = "model.safetensors"
-	indexName  = "model.safetensors.index.json"
+	IndexName  = "model.safetensors.index.json" // says which file each tensor is in
 )
 
 // Checkpoint is all tensors of a checkpoint directory, from one file or several.
@@ -26,26 +27,52 @@ type Checkpoint struct {
 // OpenDir opens the checkpoint in dir: the shards that model.safetensors.index.json names, or
 // model.safetensors if there is no index. It ignores tensors that the index does not name. It
 // reports all missing shards and tensors together, as *FormatErrors.
-func OpenDir(dir string) (*Checkpoint, error) {
-	index := filepath.Join(dir, indexName)
-	raw, err := os.ReadFile(index)
+func OpenDir(dir string) (*Checkpoint, error) { return OpenDirWith(dir, Open) }
+
+// OpenDirWith is OpenDir with files opened by open, which is given each one's path.
+func OpenDirWith(dir string, open func(path string) (*File, error)) (*Checkpoint, error) {
+	weightMap, err := readIndex(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return openSingle(dir)
+		return openSingle(dir, open)
 	case err != nil:
-		return nil, fmt.Errorf("safetensors: %w", err)
-	}
-	weightMap, err := parseIndex(index, raw)
-	if err != nil {
 		return nil, err
 	}
-	return openShards(dir, index, weightMap)
+	return openShards(dir, weightMap, open)
 }
 
-func openSingle(dir string) (*Checkpoint, error) {
-	f, err := Open(filepath.Join(dir, singleName))
+// Shards returns the names of the files that the tensors of a checkpoint directory are in, sorted,
+// whether they are there or not.
+func Shards(dir string) ([]string, error) {
+	weightMap, err := readIndex(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []string{singleName}, nil
+	case err != nil:
+		return nil, err
+	}
+	return shardNames(weightMap), nil
+}
+
+// shardNames returns the file names of an index, sorted.
+func shardNames(weightMap map[string]string) []string {
+	return slices.Compact(slices.Sorted(maps.Values(weightMap)))
+}
+
+// readIndex returns the file name of each tensor. The error is fs.ErrNotExist if there is no index.
+func readIndex(dir string) (map[string]string, error) {
+	path := filepath.Join(dir, IndexName)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	return parseIndex(path, raw)
+}
+
+func openSingle(dir string, open func(string) (*File, error)) (*Checkpoint, error) {
+	f, err := open(filepath.Join(dir, singleName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("safetensors: %s holds neither %s nor %s: %w", dir, singleName, indexName, fs.ErrNotExist)
+		return nil, fmt.Errorf("safetensors: %s holds neither %s nor %s: %w", dir, singleName, IndexName, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
@@ -76,19 +103,15 @@ func parseIndex(path string, raw []byte) (map[string]string, error) {
 	return index.WeightMap, nil
 }
 
-func openShards(dir, index string, weightMap map[string]string) (*Checkpoint, error) {
+func openShards(dir string, weightMap map[string]string, open func(string) (*File, error)) (*Checkpoint, error) {
 	c := &Checkpoint{from: make(map[string]*File, len(weightMap))}
-	var names []string
-	for _, name := range weightMap {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := shardNames(weightMap)
 	opened := map[string]*File{}
 	var errs []error
-	for _, name := range slices.Compact(names) {
-		f, err := Open(filepath.Join(dir, name))
+	for _, name := range names {
+		f, err := open(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			err = &FormatError{Path: index, Why: fmt.Sprintf("shard %s is missing", name), Err: err}
+			err = &FormatError{Path: filepath.Join(dir, IndexName), Why: fmt.Sprintf("shard %s is missing", name), Err: err}
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -109,10 +132,10 @@ func openShards(dir, index string, weightMap map[string]string) (*Checkpoint, er
 		}
 		c.from[tensor] = f
 	}
-	for _, name := range slices.Compact(names) {
+	for _, name := range names {
 		slices.Sort(missing[name])
 		for _, tensor := range missing[name] {
-			errs = append(errs, &FormatError{Path: opened[name].path, Tensor: tensor, Why: "listed in " + indexName + ", but not in this shard"})
+			errs = append(errs, &FormatError{Path: opened[name].path, Tensor: tensor, Why: "listed in " + IndexName + ", but not in this shard"})
 		}
 	}
 	if len(errs) > 0 {
@@ -143,6 +166,9 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	}
 	return f.Tensor(name)
 }
+
+// FileOf returns the file that a tensor is in, or nil.
+func (c *Checkpoint) FileOf(tensor string) *File { return c.from[tensor] }
 
 // Drop is File.Drop on the file that the view belongs to.
 func (c *Checkpoint) Drop(data []byte) {

@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is an opened safetensors file, mapped read-only. It may be used from many goroutines until
-// Close.
+// File is an opened safetensors file, mapped read-only, or one that is described by Reserve. It may
+// be used from many goroutines until Close.
 type File struct {
 	path     string
 	mapping  []byte // whole file; nil after Close
-	header   []byte // view of the JSON header
+	header   []byte // the JSON header
 	tensors  map[string]Tensor
 	names    []string // in the order of their data
 	metadata map[string]string
+	reserved bool // made by Reserve
 }
 
 // Open maps a file and checks its header. The error is a *FormatError if the file is invalid, or
@@ -65,13 +66,18 @@ func (f *File) parse() error {
 	if err != nil {
 		return err
 	}
+	f.index(entries, metadata, data)
+	return nil
+}
+
+// index takes what the header says of the data part.
+func (f *File) index(entries []entry, metadata map[string]string, data []byte) {
 	f.metadata = metadata
 	f.tensors = make(map[string]Tensor, len(entries))
 	for _, e := range entries {
 		f.tensors[e.name] = Tensor{Name: e.name, DType: e.dtype, Shape: e.shape, Data: data[e.begin:e.end:e.end]}
 		f.names = append(f.names, e.name)
 	}
-	return nil
 }
 
 // Path returns the path that the file was opened by.
@@ -124,7 +130,7 @@ func (f *File) Close() error {
 	}
 	m := f.mapping
 	f.mapping, f.header, f.tensors, f.names = nil, nil, nil, nil
-	if err := unix.Munmap(m); err != nil {
+	if err := f.unmap(m); err != nil {
 		return fmt.Errorf("safetensors: unmap %s: %w", f.path, err)
 	}
 	return nil

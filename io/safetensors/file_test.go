@@ -236,7 +236,7 @@ func TestOpenDir(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, dir, indexName, raw)
+		put(t, dir, IndexName, raw)
 	}
 	shard("model-1.safetensors", "a", "b", "stray")
 	shard("model-2.safetensors", "c")
@@ -283,7 +283,7 @@ func TestOpenDir(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{"", "[]", "{}", `{"weight_map":{}}`, `{"weight_map":{"a":1}}`} {
-		put(t, dir, indexName, []byte(raw))
+		put(t, dir, IndexName, []byte(raw))
 		var bad *FormatError
 		if _, err := OpenDir(dir); !errors.As(err, &bad) {
 			t.Errorf("index %q: got %v, want a *FormatError", raw, err)
