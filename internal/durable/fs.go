@@ -14,6 +14,9 @@ import (
 type FS interface {
 	// Create makes a file, which must not exist. The umask is taken from perm.
 	Create(path string, perm fs.FileMode) (File, error)
+	// Edit opens a file to write in any place of it, and makes it if there is none. The umask is
+	// taken from perm.
+	Edit(path string, perm fs.FileMode) (Edited, error)
 	// Rename gives a file another name, atomically replacing the file that has it.
 	Rename(from, to string) error
 	Remove(path string) error
@@ -30,6 +33,16 @@ type File interface {
 	io.Closer
 }
 
+// Edited is a file that is written here and there until it is whole.
+type Edited interface {
+	io.WriterAt
+	// Truncate sets the size. What was never written reads as zeros.
+	Truncate(size int64) error
+	// Sync makes the content durable.
+	Sync() error
+	io.Closer
+}
+
 // OS is the operating system's file system.
 type OS struct{}
 
@@ -38,6 +51,16 @@ var _ FS = OS{}
 // Create makes a file, which must not exist.
 func (OS) Create(path string, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, err // not a *os.File that is nil
+	}
+	return f, nil
+}
+
+// Edit opens a file to write in any place of it, and makes it if there is none. A link is not
+// followed.
+func (OS) Edit(path string, perm fs.FileMode) (Edited, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, perm)
 	if err != nil {
 		return nil, err // not a *os.File that is nil
 	}

@@ -82,28 +82,9 @@ func Convert(ctx context.Context, src, dst string, o Options) error {
 }
 
 func convert(ctx context.Context, src, dst string, o Options) error {
-	if o.Bits != 0 && o.Bits != 4 && o.Bits != 8 {
-		return fmt.Errorf("convert: Options.Bits is %d: it must be 0, 4 or 8", o.Bits)
-	}
-	if b := o.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return fmt.Errorf("convert: Options.ExpertBits is %d: it must be 0, 2, 4 or 8", b)
-	}
-	dst, err := filepath.Abs(dst)
+	dst, o, err := prepare(dst, o)
 	if err != nil {
-		return fmt.Errorf("convert: %w", err)
-	}
-	// A link to an empty directory on another disk selects that disk.
-	if target, err := filepath.EvalSymlinks(dst); err == nil {
-		dst = target
-	}
-	if err := refuseExisting(dst); err != nil {
 		return err
-	}
-	if o.files == nil {
-		o.files = durable.OS{}
-	}
-	if o.FreeSpace == nil {
-		o.FreeSpace = durable.FreeSpace
 	}
 	if isPacked(src) {
 		return repack(ctx, src, dst, o)
@@ -113,22 +94,67 @@ func convert(ctx context.Context, src, dst string, o Options) error {
 		return err
 	}
 	defer in.ckpt.Close()
-	out, err := openOutput(dst, in.fingerprint, o.files)
+	j, err := openJob(in, dst, o)
 	if err != nil {
 		return err
 	}
-	defer out.close()
-	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop), sums: newRecordSums(in.plan.layout.Bytes, in.cfg.MoELayers())}
+	defer j.out.close()
 	files, total := j.files()
-	out.meter = &meter{report: o.Progress, total: total}
-	if err := out.checkSpace(o.FreeSpace, files, total); err != nil {
-		out.discard()
+	if err := j.out.checkSpace(o.FreeSpace, files, total); err != nil {
+		j.out.discard()
 		return err
 	}
 	if err := j.run(ctx); err != nil {
 		return err
 	}
-	return out.finish()
+	return j.out.finish()
+}
+
+// prepare checks options and target, and fills in defaults. The target's path becomes absolute.
+func prepare(dst string, o Options) (string, Options, error) {
+	if o.Bits != 0 && o.Bits != 4 && o.Bits != 8 {
+		return "", o, fmt.Errorf("convert: Options.Bits is %d: it must be 0, 4 or 8", o.Bits)
+	}
+	if b := o.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
+		return "", o, fmt.Errorf("convert: Options.ExpertBits is %d: it must be 0, 2, 4 or 8", b)
+	}
+	dst, err := Target(dst)
+	if err != nil {
+		return "", o, err
+	}
+	if o.files == nil {
+		o.files = durable.OS{}
+	}
+	if o.FreeSpace == nil {
+		o.FreeSpace = durable.FreeSpace
+	}
+	return dst, o, nil
+}
+
+// openJob opens the output of a conversion.
+func openJob(in *input, dst string, o Options) (*job, error) {
+	out, err := openOutput(dst, in.fingerprint, o.files)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop), sums: newRecordSums(in.plan.layout.Bytes, in.cfg.MoELayers())}
+	_, total := j.files()
+	out.meter = &meter{report: o.Progress, total: total}
+	return j, nil
+}
+
+// Target returns the absolute path of the directory that a conversion to dst would make: a link to
+// an empty directory on another disk selects that disk. The error is an *ExistsError if there is
+// something already.
+func Target(dst string) (string, error) {
+	dst, err := filepath.Abs(dst)
+	if err != nil {
+		return "", fmt.Errorf("convert: %w", err)
+	}
+	if target, err := filepath.EvalSymlinks(dst); err == nil {
+		dst = target
+	}
+	return dst, refuseExisting(dst)
 }
 
 // refuseExisting reports a target that already exists, unless it is an empty directory.
@@ -152,6 +178,7 @@ func refuseExisting(dst string) error {
 // input is an opened source and the plan of its conversion.
 type input struct {
 	dir         string
+	name        string // of the model, for the manifest
 	config      []byte // config.json
 	cfg         *model.Config
 	ckpt        *safetensors.Checkpoint
@@ -162,6 +189,23 @@ type input struct {
 
 // openInput opens and checks a source. The caller closes the checkpoint.
 func openInput(src string, o Options) (*input, error) {
+	in, err := readInput(src)
+	if err != nil {
+		return nil, err
+	}
+	in.name = modelName(src)
+	if in.ckpt, err = safetensors.OpenDir(src); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if err := in.check(o); err != nil {
+		in.ckpt.Close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// readInput reads everything of a source but its tensors.
+func readInput(src string) (*input, error) {
 	in := &input{dir: src}
 	var err error
 	in.config, err = os.ReadFile(filepath.Join(src, configName))
@@ -175,28 +219,29 @@ func openInput(src string, o Options) (*input, error) {
 	if in.cfg, err = model.ParseConfig(in.config, generation); err != nil {
 		return nil, fmt.Errorf("convert: %s: %w", src, err)
 	}
-	if in.small, err = findSmall(src); err != nil {
-		return nil, err
-	}
-	if in.ckpt, err = safetensors.OpenDir(src); err != nil {
-		return nil, fmt.Errorf("convert: %w", err)
-	}
-	if err := in.check(o); err != nil {
-		in.ckpt.Close()
-		return nil, err
-	}
-	return in, nil
+	in.small, err = findSmall(src)
+	return in, err
 }
 
 // check accounts for every tensor and identifies the source.
 func (in *input) check(o Options) error {
+	if err := in.planFor(o); err != nil {
+		return err
+	}
+	if err := in.plan.checkShapes(func(safetensors.Tensor) bool { return true }); err != nil {
+		return err
+	}
+	var err error
+	in.fingerprint, err = fingerprint(in, o)
+	return err
+}
+
+// planFor accounts for every tensor, by what the headers of the source's files say.
+func (in *input) planFor(o Options) error {
 	tensors, err := openSource(in.ckpt, in.cfg)
 	if err != nil {
 		return err
 	}
-	if in.plan, err = makePlan(in.cfg, tensors, o); err != nil {
-		return err
-	}
-	in.fingerprint, err = fingerprint(in, o)
+	in.plan, err = makePlan(in.cfg, tensors, o)
 	return err
 }

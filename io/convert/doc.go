@@ -17,6 +17,10 @@
 // to DST.partial, which is renamed to DST when it is complete. Until then an interrupted conversion
 // can continue after its last finished file.
 //
+// The files of a checkpoint may also come one after another, from far away. Each is converted when
+// it is there, block by block into place, and can be removed, so that the disk never holds both the
+// checkpoint and the pack.
+//
 // A source may also be packed already, by this package or another program. Then its files are
 // written in the other layout, with no number changed, and compared on the way with its checksums
 // of records and of files.

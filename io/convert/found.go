@@ -152,9 +152,14 @@ const (
 	biasArray
 )
 
+// array returns an array of the matrix.
+func (m *found) array(a array) safetensors.Tensor {
+	return []safetensors.Tensor{m.weight, m.scales, m.biases}[a]
+}
+
 // bytes returns the bytes of an array of a matrix that is not tiled, range by range.
 func (x *numbers) bytes(a array) [][]byte {
-	t := []safetensors.Tensor{x.m.weight, x.m.scales, x.m.biases}[a]
+	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows
 	out := make([][]byte, len(x.rows))
 	for i, r := range x.rows {

@@ -44,7 +44,16 @@ func (l lazy) Create(path string, perm fs.FileMode) (durable.File, error) {
 	return lazyFile{f}, err
 }
 
+func (l lazy) Edit(path string, perm fs.FileMode) (durable.Edited, error) {
+	f, err := l.OS.Edit(path, perm)
+	return lazyEdited{f}, err
+}
+
 func (lazy) SyncDir(string) error { return nil }
+
+type lazyEdited struct{ durable.Edited }
+
+func (lazyEdited) Sync() error { return nil }
 
 type lazyFile struct{ durable.File }
 

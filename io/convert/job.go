@@ -57,11 +57,16 @@ func (o *output) checkSpace(free func(string) (uint64, error), names []string, t
 
 // run writes every file that is not finished yet.
 func (j *job) run(ctx context.Context) error {
-	p, m := j.in.plan, j.out.meter
-	if s := p.left.String(); s != "" {
-		m.step = "experts"
-		m.say(s)
+	if err := j.large(ctx); err != nil {
+		return err
 	}
+	return j.rest(ctx)
+}
+
+// large writes the layers and the weights.
+func (j *job) large(ctx context.Context) error {
+	p, m := j.in.plan, j.out.meter
+	j.sayLeft()
 	for i, l := range p.layers {
 		m.step = fmt.Sprintf("experts of layer %d (%d of %d)", l.layer, i+1, len(p.layers))
 		summed := func(w io.Writer) error {
@@ -72,10 +77,22 @@ func (j *job) run(ctx context.Context) error {
 		}
 	}
 	m.step = "weights"
-	if err := j.out.write(ctx, weights.DataName, j.dense); err != nil {
-		return err
+	return j.out.write(ctx, weights.DataName, j.dense)
+}
+
+// sayLeft tells what the source has and the target has not.
+func (j *job) sayLeft() {
+	m := j.out.meter
+	if s := j.in.plan.left.String(); s != "" {
+		m.step = "experts"
+		m.say(s)
 	}
-	m.step = "small files"
+}
+
+// rest writes what comes after the large files.
+func (j *job) rest(ctx context.Context) error {
+	p := j.in.plan
+	j.out.meter.step = "small files"
 	if err := j.out.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(p.cfg, p.layout)); err != nil {
 		return err
 	}
@@ -166,7 +183,7 @@ func (j *job) dense(w io.Writer) error {
 // manifest returns the content of model_weights.json.
 func (j *job) manifest() (*weights.Manifest, error) {
 	p := j.in.plan
-	m := &weights.Manifest{Model: modelName(j.in.dir), NumTensors: len(p.dense), Tensors: map[string]weights.Descriptor{}}
+	m := &weights.Manifest{Model: j.in.name, NumTensors: len(p.dense), Tensors: map[string]weights.Descriptor{}}
 	for _, b := range p.dense {
 		d := weights.Descriptor{Offset: b.offset, Size: b.bytes, Shape: b.shape, DType: b.dtype}
 		if b.dtype == safetensors.U32 {

@@ -140,28 +140,40 @@ func takeCentred(src *source, name string, stack []int, rows, cols int) (*found,
 	if m.scales, err = takeTyped(src, name+".weight_scale", safetensors.BF16, []int{rows, groups}); err != nil {
 		return nil, err
 	}
-	return m, checkShape(src, name+".weight_shape", rows, cols)
+	return m, checkLater(src, name+".weight_shape", rows, cols)
 }
 
-// checkShape checks that a tensor of two integers holds rows and columns.
-func checkShape(src *source, name string, rows, cols int) error {
+// shapeCheck is a tensor of two integers, which must be rows and columns.
+type shapeCheck struct {
+	tensor     safetensors.Tensor
+	rows, cols int
+}
+
+// checkLater takes the tensor of a check. It is read once its file is there.
+func checkLater(src *source, name string, rows, cols int) error {
 	t, err := src.take(name, 2)
 	if err != nil {
 		return err
 	}
+	if t.DType != safetensors.I32 && t.DType != "I64" {
+		return &SourceError{Tensor: t.Name, Got: string(t.DType), Want: "I32 or I64"}
+	}
+	src.shapes = append(src.shapes, shapeCheck{tensor: t, rows: rows, cols: cols})
+	return nil
+}
+
+// check reads the tensor.
+func (c shapeCheck) check() error {
 	var got [2]int
 	for i := range got {
-		switch t.DType {
-		case safetensors.I32:
-			got[i] = int(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
-		case "I64":
-			got[i] = int(binary.LittleEndian.Uint64(t.Data[8*i:]))
-		default:
-			return &SourceError{Tensor: t.Name, Got: string(t.DType), Want: "I32 or I64"}
+		if c.tensor.DType == safetensors.I32 {
+			got[i] = int(int32(binary.LittleEndian.Uint32(c.tensor.Data[4*i:])))
+		} else {
+			got[i] = int(binary.LittleEndian.Uint64(c.tensor.Data[8*i:]))
 		}
 	}
-	if got != [2]int{rows, cols} {
-		return &SourceError{Tensor: t.Name, Got: fmt.Sprint(got), Want: fmt.Sprintf("[%d %d]", rows, cols)}
+	if got != [2]int{c.rows, c.cols} {
+		return &SourceError{Tensor: c.tensor.Name, Got: fmt.Sprint(got), Want: fmt.Sprintf("[%d %d]", c.rows, c.cols)}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +33,7 @@ type state struct {
 	Version     int                `json:"version"`
 	Fingerprint string             `json:"fingerprint"` // of source and options
 	Files       map[string]fileSum `json:"files"`       // finished, by name with slashes
+	Arrived     int                `json:"arrived"`     // shards that are converted, of those that arrive one by one
 }
 
 // stateVersion changes whenever the same source and options would give different bytes.
@@ -106,7 +108,13 @@ func (o *output) resume(fingerprint string, fresh bool) error {
 			return o.sweep()
 		}
 	}
-	o.state = state{Version: stateVersion, Fingerprint: fingerprint, Files: map[string]fileSum{}}
+	o.state.Fingerprint = fingerprint
+	return o.startOver()
+}
+
+// startOver forgets and removes everything that was written.
+func (o *output) startOver() error {
+	o.state = state{Version: stateVersion, Fingerprint: o.state.Fingerprint, Files: map[string]fileSum{}}
 	if err := o.sweep(); err != nil {
 		return err
 	}
@@ -134,6 +142,9 @@ func (o *output) sweep() error {
 			return fmt.Errorf("convert: %w", err)
 		}
 		if _, kept := o.state.Files[filepath.ToSlash(rel)]; kept || d.IsDir() || rel == stateName {
+			return nil
+		}
+		if o.state.Arrived > 0 && strings.HasSuffix(rel, partSuffix) {
 			return nil
 		}
 		if err := os.Remove(path); err != nil {
@@ -226,7 +237,7 @@ func (o *output) finish() error {
 
 // discard removes the prepared directory if it holds nothing but its state.
 func (o *output) discard() {
-	if len(o.state.Files) == 0 && os.Remove(o.path(stateName)) == nil {
+	if len(o.state.Files) == 0 && o.state.Arrived == 0 && os.Remove(o.path(stateName)) == nil {
 		_ = os.Remove(o.dir) // an empty directory left behind does no harm
 	}
 }

@@ -30,6 +30,8 @@ type plan struct {
 	// quantised
 	codes quant.Format
 	left  left // of the source
+	// what must hold of numbers in the source
+	shapes []shapeCheck
 }
 
 // placed is a block of model_weights.bin.
@@ -80,6 +82,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 		return nil, err
 	}
 	p.place()
+	p.shapes = src.shapes
 	return p, p.sameLayout()
 }
 
@@ -122,6 +125,19 @@ func (p *plan) sameLayout() error {
 		}
 	}
 	return nil
+}
+
+// checkShapes makes the checks of tensors that there says can be read. It reports a few errors.
+func (p *plan) checkShapes(there func(safetensors.Tensor) bool) error {
+	var errs []error
+	for _, c := range p.shapes {
+		if there(c.tensor) {
+			if err := c.check(); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return joinSome(errs)
 }
 
 // layerBytes returns the size of each layer's expert file.

@@ -17,6 +17,8 @@ type source struct {
 	left  left
 	// raw means that the checkpoint is known to be as it was trained, not converted by mlx-lm.
 	raw bool
+	// shapes are checks of numbers in the checkpoint, to be made once they can be read.
+	shapes []shapeCheck
 }
 
 // left counts tensors that a text model does not need.
