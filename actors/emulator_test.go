@@ -55,7 +55,11 @@ func TestEmulatorFixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: dev, ChunkRows: 7})
 			c := &comparer{t: t, limit: fixtures.Tolerance(name), decode: 3}
-			c.checkPrompt(e, fixtures.Reference(t, name), "p9")
+			prompt := "p9"
+			if e.Model().QueryGrowth != nil {
+				prompt = fixtures.Longest(name) // they do not grow earlier
+			}
+			c.checkPrompt(e, fixtures.Reference(t, name), prompt)
 			t.Logf("largest difference %.1e", c.worst)
 		})
 	}

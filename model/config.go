@@ -102,6 +102,9 @@ type Config struct {
 	RopeTheta       float64 // base of the rotary frequencies
 	RopeInterleaved bool    // channels 2i and 2i+1 turn together, not i and i+RotaryDim/2
 	YaRN            *YaRN   // nil: plain frequencies
+	// QueryGrowth is nil where queries count the same at all positions. With it latent attention
+	// rotates interleaved, and QKNopeHeadDim is even.
+	QueryGrowth *QueryGrowth
 
 	// Full attention.
 	AttnOutputGate bool // q_proj makes per head a query and the gate of its output

@@ -98,6 +98,12 @@ var (
 	minimax = with(common, keys{"model_type": "minimax_m2", "rotary_dim": 16, "num_local_experts": 8, "intermediate_size": 64, "use_qk_norm": true,
 		"qk_norm_type": "per_layer", "scoring_func": "sigmoid", "use_routing_bias": true, "shared_intermediate_size": 0, "attn_type_list": []int{1, 1, 1, 1},
 		"sliding_window": json.RawMessage("null"), "num_mtp_modules": 3})
+	hunyuan = with(common, keys{"model_type": "hy_v3", "num_experts": 8, "num_shared_experts": 1, "moe_intermediate_size": 64, "expert_hidden_dim": 64,
+		"intermediate_size": 96, "first_k_dense_replace": 1, "route_norm": true, "router_scaling_factor": 2.826, "qk_norm": true, "attention_bias": false,
+		"mlp_bias": false, "moe_router_use_sigmoid": true, "moe_router_enable_expert_bias": true, "num_nextn_predict_layers": 1})
+	mistral = with(deepseek, keys{"model_type": "mistral4", "scoring_func": nil, "topk_method": nil, "moe_layer_freq": nil, "n_group": 1, "rope_interleave": true,
+		"rope_theta": nil, "rope_parameters": keys{"rope_type": "yarn", "rope_theta": 1e4, "factor": 8, "original_max_position_embeddings": 16,
+			"mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1}})
 )
 
 func TestParseConfigFamilyForms(t *testing.T) {
@@ -154,6 +160,33 @@ func TestParseConfigFamilyForms(t *testing.T) {
 		{"minimax_m2 without norm and bias", with(minimax, keys{"rotary_dim": nil, "use_qk_norm": false, "use_routing_bias": false}), func(c *config) bool {
 			return c.QKNorm == model.NoQKNorm && c.RotaryDim == 32 && !c.CorrectionBias
 		}},
+		{"hy_v3", hunyuan, func(c *config) bool {
+			return c.QKNorm == model.QKNormPerHead && c.RotaryDim == 32 && c.Scoring == model.SigmoidScores && c.CorrectionBias && c.NormTopKProb && c.NGroup == 1 &&
+				c.RoutedScalingFactor == 2.826 && c.SharedExpert == model.SharedExpertUngated && c.SharedExpertIntermediateSize == 64 &&
+				reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "dmmm"))
+		}},
+		{"hy_v3: the first layer is dense if nothing is said", with(hunyuan, keys{"first_k_dense_replace": nil}), func(c *config) bool {
+			return reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "dmmm"))
+		}},
+		{"hy_v3: dense layers by list, options off", with(hunyuan, keys{"mlp_layer_types": []string{"sparse", "dense", "sparse", "dense"}, "first_k_dense_replace": 3,
+			"qk_norm": false, "route_norm": false, "moe_router_enable_expert_bias": false, "num_shared_experts": 0, "expert_hidden_dim": nil}), func(c *config) bool {
+			return reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "mdmd")) && c.QKNorm == model.NoQKNorm && !c.NormTopKProb && !c.CorrectionBias &&
+				c.SharedExpert == model.NoSharedExpert
+		}},
+		{"mistral4", mistral, func(c *config) bool {
+			return c.Scoring == model.SoftmaxScores && !c.CorrectionBias && c.RopeInterleaved && c.NormTopKProb && c.RoutedScalingFactor == 2.5 &&
+				reflect.DeepEqual(c.QueryGrowth, &model.QueryGrowth{Beta: 0.1, Every: 16}) && reflect.DeepEqual(c.Layers, layersOf(model.LatentAttention, "dmmm"))
+		}},
+		{"mistral4, nested in a family that is not known", keys{"model_type": "mistral3", "text_config": mistral, "vision_config": keys{}}, func(c *config) bool {
+			return c.Arch == model.Mistral4 && c.QueryGrowth != nil
+		}},
+		{"mistral4 whose queries do not grow", with(mistral, keys{"rope_parameters": keys{"rope_type": "default", "rope_theta": 1e4}}), func(c *config) bool {
+			return c.QueryGrowth == nil && c.YaRN == nil
+		}},
+		{"deepseek_v3 whose queries grow, without YaRN", with(deepseek, keys{"rope_theta": nil, "rope_parameters": keys{"rope_theta": 1e4, "llama_4_scaling_beta": 0.5,
+			"original_max_position_embeddings": 64}}), func(c *config) bool {
+			return reflect.DeepEqual(c.QueryGrowth, &model.QueryGrowth{Beta: 0.5, Every: 64})
+		}},
 		{"fp8", with(minimax, keys{"quantization_config": keys{"quant_method": "fp8", "fmt": "float8_e4m3fn", "weight_block_size": []int{128, 128}, "activation_scheme": "dynamic"}}),
 			func(*config) bool { return true }},
 		{"packed int4", with(deepseek, keys{"quantization_config": keys{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": keys{}}}),
@@ -180,7 +213,7 @@ func TestParseConfigFamilyForms(t *testing.T) {
 }
 
 func TestParseConfigFamilyRefuses(t *testing.T) {
-	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax}
+	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral}
 	for _, c := range []struct{ family, key, value, names string }{
 		{"qwen3_moe", "num_experts", "", "num_experts"},
 		{"qwen3_moe", "attention_bias", "true", "attention_bias"},
@@ -218,6 +251,20 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"deepseek_v3", "moe_layer_freq", "[0,1]", "moe_layer_freq"},
 		{"deepseek_v3", "intermediate_size", "", "intermediate_size"},
 		{"deepseek_v3", "attention_bias", "true", "attention_bias"},
+		{"hy_v3", "mlp_bias", "true", "mlp_bias"},
+		{"hy_v3", "moe_router_use_sigmoid", "false", "moe_router_use_sigmoid"},
+		{"hy_v3", "router_scaling_factor", "", "router_scaling_factor"},
+		{"hy_v3", "expert_hidden_dim", "32", "expert_hidden_dim"},
+		{"hy_v3", "mlp_layer_types", `["sparse"]`, "mlp_layer_types"},
+		{"hy_v3", "mlp_layer_types", `["dense", "moe", "sparse", "sparse"]`, "mlp_layer_types"},
+		{"hy_v3", "layer_types", `["sliding_attention"]`, "layer_types"},
+		{"mistral4", "n_group", "2", "n_group"},
+		{"mistral4", "scoring_func", `"sigmoid"`, "scoring_func"},
+		{"mistral4", "rope_interleave", "false", "rope_parameters.llama_4_scaling_beta"},
+		{"mistral4", "qk_nope_head_dim", "15", "rope_parameters.llama_4_scaling_beta"},
+		{"mistral4", "rope_parameters", `{"rope_theta":1e4,"llama_4_scaling_beta":0.1}`, "original_max_position_embeddings"},
+		{"mistral4", "rope_parameters", `{"rope_theta":1e4,"llama_4_scaling_beta":-1,"original_max_position_embeddings":4}`, "rope_parameters.llama_4_scaling_beta"},
+		{"qwen3_moe", "rope_parameters", `{"rope_theta":1e4,"llama_4_scaling_beta":0.1}`, "rope_parameters.llama_4_scaling_beta"},
 		{"glm4_moe", "scoring_func", `"softmax"`, "scoring_func"},
 		{"glm4_moe", "partial_rotary_factor", "0.01", "partial_rotary_factor"},
 		{"minimax_m2", "num_local_experts", "", "num_local_experts"},

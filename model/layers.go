@@ -90,6 +90,27 @@ func parseFirstDense(r *reader, c *Config) func(int) bool {
 	return func(i int) bool { return i >= first && i%max(freq, 1) == 0 }
 }
 
+// parseMLPTypes returns which layers have experts as mlp_layer_types lists it, or without that list
+// from first_k_dense_replace on, which is dense if the configuration does not say.
+func parseMLPTypes(r *reader, c *Config, dense int) func(int) bool {
+	raw, listed := r.get("mlp_layer_types")
+	if !listed {
+		first := r.intOr("first_k_dense_replace", 0, maxLayers, dense)
+		return func(i int) bool { return i >= first }
+	}
+	names, ok := r.strings("mlp_layer_types", raw)
+	if ok && len(names) != c.NumHiddenLayers && c.NumHiddenLayers > 0 {
+		r.fail("mlp_layer_types", "%d entries for num_hidden_layers %d", len(names), c.NumHiddenLayers)
+	}
+	for i, name := range names {
+		if name != "sparse" && name != "dense" {
+			r.fail("mlp_layer_types", "layer %d is %q; known are sparse and dense", i, name)
+			break
+		}
+	}
+	return func(i int) bool { return i >= len(names) || names[i] == "sparse" }
+}
+
 // compose fills in the layers, and reads the width of the dense ones if there are any.
 func (r *reader) compose(c *Config, mixers []Mixer, moe func(int) bool) {
 	var count [numMixers]int

@@ -30,5 +30,28 @@ func parseLatentAttention(r *reader, c *Config) {
 	c.HeadDim = c.QKNopeHeadDim + c.QKRopeHeadDim
 	c.RotaryDim = c.QKRopeHeadDim
 	c.RopeInterleaved = r.bool("rope_interleave", true)
-	parseRope(r, c)
+	parseQueryGrowth(parseRope(r, c), c)
+}
+
+// growthKey says how much queries grow with their position.
+const growthKey = "llama_4_scaling_beta"
+
+// parseQueryGrowth reads the growth of queries from where the keys of the rotary embedding are.
+func parseQueryGrowth(pick func(key string) *reader, c *Config) {
+	r := pick(growthKey)
+	if !r.has(growthKey) {
+		return
+	}
+	g := &QueryGrowth{Beta: r.float(growthKey, 0, 1e3)}
+	if c.YaRN != nil {
+		g.Every = c.YaRN.OriginalMaxPositionEmbeddings
+	} else {
+		const original = "original_max_position_embeddings"
+		g.Every = pick(original).int(original, 1, maxPositions)
+	}
+	// The engine scales channels in pairs, like those that it rotates.
+	if !c.RopeInterleaved || c.QKNopeHeadDim%2 != 0 {
+		r.fail(growthKey, "supported with rope_interleave and an even qk_nope_head_dim alone")
+	}
+	c.QueryGrowth = g
 }

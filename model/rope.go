@@ -83,6 +83,17 @@ func (c *Config) AttentionScale() float64 {
 	return s
 }
 
+// QueryGrowth multiplies rotated queries by a factor that grows with their position.
+type QueryGrowth struct {
+	Beta  float64
+	Every int // positions
+}
+
+// Factor returns 1 + Beta·ln(1 + floor(pos/Every)).
+func (g *QueryGrowth) Factor(pos int) float64 {
+	return 1 + g.Beta*math.Log1p(float64(pos/g.Every))
+}
+
 // LatentNormEps is the epsilon of the two norms inside latent attention, whatever rms_norm_eps
 // says.
 const LatentNormEps = 1e-6

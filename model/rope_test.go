@@ -75,3 +75,13 @@ func TestRopeScales(t *testing.T) {
 		}
 	}
 }
+
+// The factors of Mistral Small 4, computed elsewhere.
+func TestQueryGrowth(t *testing.T) {
+	g := model.QueryGrowth{Beta: 0.1, Every: 8192}
+	for pos, want := range map[int]float64{0: 1, 8191: 1, 8192: 1.0693147, 16384: 1.1098612, 100000: 1.2564949} {
+		if got := g.Factor(pos); math.Abs(got-want) > 5e-8 {
+			t.Errorf("position %d: %v, want %v", pos, got, want)
+		}
+	}
+}

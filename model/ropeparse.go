@@ -5,6 +5,9 @@ package model
 // of head_dim.
 func parsePartialRope(r *reader, f *family, c *Config) {
 	pick := parseRope(r, c)
+	if p := pick(growthKey); p.has(growthKey) {
+		p.fail(growthKey, "queries that grow with their position are supported in latent attention alone")
+	}
 	if r.has("rotary_dim") {
 		c.RotaryDim = r.int("rotary_dim", 2, maxHeadDim)
 		if c.RotaryDim%2 != 0 || c.HeadDim > 0 && c.RotaryDim > c.HeadDim {

@@ -17,7 +17,7 @@ import (
 type synthCmd struct {
 	Dst string `arg:"" optional:"" name:"DST" help:"The packed model directory to make. It appears once it is complete. Without it, nothing is written."`
 
-	Shape   string `placeholder:"NAME" help:"The published model whose shape to use: qwen3-30b-a3b, qwen3.5-35b-a3b, qwen3.5-122b-a10b, qwen3.5-397b-a17b, qwen3-next-80b-a3b or deepseek-v3."`
+	Shape   string `placeholder:"NAME" help:"The published model whose shape to use: qwen3-30b-a3b, qwen3.5-35b-a3b, qwen3.5-122b-a10b, qwen3.5-397b-a17b, qwen3-next-80b-a3b, deepseek-v3 or mistral-small-4."`
 	Layers  int    `placeholder:"N" help:"The number of layers, for a smaller model. Default: the shape's own."`
 	Vocab   int    `placeholder:"N" help:"The size of the vocabulary. Default: the shape's own."`
 	Experts int    `placeholder:"N" help:"The number of experts in a layer. Default: the shape's own."`

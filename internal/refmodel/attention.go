@@ -164,6 +164,11 @@ func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []
 	for h := range c.NumAttentionHeads {
 		qh := q[h*(dn+dr) : (h+1)*(dn+dr)]
 		qh = append(append([]float64(nil), qh[:dn]...), l.rope.turn(qh[dn:], p)...)
+		if g := c.QueryGrowth; g != nil {
+			for i := range qh {
+				qh[i] *= 1 + g.Beta*math.Log(1+math.Floor(float64(p)/float64(g.Every)))
+			}
+		}
 		shares := attention(qh, headOf(kept.keys, h, dn+dr), l.softmult)
 		out = append(out, mean(shares, headOf(kept.values, h, dv))...)
 		if s.inside != nil {

@@ -29,6 +29,8 @@ var all = []fixture{
 	{fixtures.Glm4MoEBF16, 6.9e-6, 5.5e-6},
 	{fixtures.Glm4MoEAirBF16, 5.9e-6, 5.8e-6},
 	{fixtures.MiniMaxM2BF16, 6.1e-6, 4.6e-6},
+	{fixtures.HyV3BF16, 9e-6, 1.4e-5},
+	{fixtures.Mistral4BF16, 1.6e-5, 1.4e-5},
 }
 
 // numbers reads one array of a reference as rows of its last axis.

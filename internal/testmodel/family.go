@@ -19,6 +19,9 @@ var families = []family{
 	{arch: model.MiniMaxM2, has: wholeNorm | noaux | mustNormTopK, keys: miniMaxKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.",
 		".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.")},
+	{arch: model.HyV3, has: wholeRope | firstDense | noaux | scaled | shared, keys: hyKeys, rename: strings.NewReplacer(
+		".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")},
+	{arch: model.Mistral4, has: latent | growing | firstDense | scaled | shared | fused, keys: mistralKeys},
 }
 
 // family is what checkpoints of a family have.
@@ -36,7 +39,8 @@ type family struct {
 type trait uint
 
 const (
-	latent trait = 1 << iota // latent attention, and no full attention
+	latent  trait = 1 << iota // latent attention, and no full attention
+	growing                   // queries of latent attention may grow with their position
 	// linear attention in most layers, full attention with a gated output, a gated shared expert,
 	// and norms stored as w of 1+w
 	linear
@@ -121,4 +125,24 @@ func miniMaxKeys(s *Spec, c map[string]any) {
 	c["scoring_func"], c["use_routing_bias"], c["shared_intermediate_size"] = "sigmoid", true, 0
 	// Some readers know one key, some the other.
 	c["rotary_dim"], c["partial_rotary_factor"] = s.RotaryDim, s.rotaryShare()
+}
+
+func hyKeys(s *Spec, c map[string]any) {
+	qwenKeys(s, c)
+	c["num_shared_experts"], c["expert_hidden_dim"], c["first_k_dense_replace"] = s.SharedWidth/s.ExpertWidth, s.ExpertWidth, len(s.DenseLayers)
+	c["router_scaling_factor"], c["route_norm"], c["qk_norm"] = s.RoutedScale, s.NormTopK, true
+	c["moe_router_use_sigmoid"], c["moe_router_enable_expert_bias"], c["mlp_bias"] = true, true, false
+	s.ropeParameters(c)
+}
+
+func mistralKeys(s *Spec, c map[string]any) {
+	one := *s
+	one.Groups, one.TopKGroups = 1, 1
+	countedKeys(&one, c)
+	c["rope_interleave"] = true
+	s.ropeParameters(c)
+	if g := s.QueryGrowth; g != nil {
+		p := c["rope_parameters"].(map[string]any)
+		p["llama_4_scaling_beta"], p["original_max_position_embeddings"] = g.Beta, g.Every
+	}
 }

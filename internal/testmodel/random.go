@@ -33,6 +33,9 @@ func RandomSpec(r *rand.Rand, arch model.Arch) Spec {
 	if s.has(latent) && r.IntN(3) > 0 || r.IntN(4) == 0 {
 		s.YaRN = randomYaRN(r)
 	}
+	if s.has(growing) {
+		s.drawGrowth(r)
+	}
 	return s
 }
 
@@ -59,6 +62,17 @@ func (s *Spec) drawLatent(r *rand.Rand) {
 	s.QKNope = pick(r, 8, 16, 32, 64)
 	s.QKRope = pick(r, 4, 8, 16, 32)
 	s.VHead = pick(r, 8, 16, 24, 64)
+}
+
+// drawGrowth draws steps that the tests' texts reach, most of the time.
+func (s *Spec) drawGrowth(r *rand.Rand) {
+	if r.IntN(4) == 0 {
+		return
+	}
+	s.QueryGrowth = &model.QueryGrowth{Beta: pick(r, 0.1, 0.5), Every: pick(r, 1, 4, 16)}
+	if s.YaRN != nil {
+		s.YaRN.OriginalMaxPositionEmbeddings = s.QueryGrowth.Every
+	}
 }
 
 func (s *Spec) drawLinear(r *rand.Rand) {

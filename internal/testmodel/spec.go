@@ -37,6 +37,8 @@ type Spec struct {
 	QKNope int
 	QKRope int
 	VHead  int
+	// QueryGrowth is an option of some families. With YaRN, Every is its original context.
+	QueryGrowth *model.QueryGrowth
 
 	// Linear attention.
 	// layers FullEvery-1, 2·FullEvery-1, … are full attention, the others linear; 2 or more
@@ -108,6 +110,8 @@ func (s Spec) Validate() error {
 		want(!s.has(wholeRope) || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
 	} else {
 		want(s.QKRope%2 == 0, "QKRope %d is odd", s.QKRope)
+		want(s.QueryGrowth == nil || s.has(growing), "QueryGrowth in %s", s.Arch)
+		want(s.QueryGrowth == nil || s.YaRN == nil || s.QueryGrowth.Every == s.YaRN.OriginalMaxPositionEmbeddings, "QueryGrowth %+v", s.QueryGrowth)
 	}
 	want(s.QKNorm == full || s.has(freeNorm), "QKNorm is %v in %s", s.QKNorm, s.Arch)
 	want(!s.Bias || s.has(freeNorm), "Bias in %s", s.Arch)

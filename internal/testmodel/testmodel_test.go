@@ -41,7 +41,7 @@ func config(s testmodel.Spec) *model.Config {
 	c := &model.Config{
 		Arch: s.Arch, HiddenSize: s.Hidden, NumHiddenLayers: s.Layers, VocabSize: s.Vocab, MaxPositionEmbeddings: s.MaxPositions,
 		RMSNormEps: float32(s.Eps), TieWordEmbeddings: s.Tied, NumAttentionHeads: s.Heads, NumKeyValueHeads: s.KVHeads, HeadDim: s.HeadDim,
-		RotaryDim: s.RotaryDim, RopeTheta: s.RopeTheta, YaRN: s.YaRN, AttentionBias: s.Bias,
+		RotaryDim: s.RotaryDim, RopeTheta: s.RopeTheta, YaRN: s.YaRN, QueryGrowth: s.QueryGrowth, AttentionBias: s.Bias,
 		QLoraRank: s.QLora, KVLoraRank: s.KVLora, QKNopeHeadDim: s.QKNope, QKRopeHeadDim: s.QKRope, VHeadDim: s.VHead,
 		LinearNumKeyHeads: s.LinearKeyHeads, LinearNumValueHeads: s.LinearValueHeads, LinearKeyHeadDim: s.LinearKeyDim,
 		LinearValueHeadDim: s.LinearValueDim, LinearConvKernelDim: s.ConvKernel, IntermediateSize: s.DenseWidth,
@@ -53,18 +53,19 @@ func config(s testmodel.Spec) *model.Config {
 	switch s.Arch {
 	case model.Qwen35MoE, model.Qwen3Next:
 		c.AttnOutputGate, c.SharedExpert = true, model.SharedExpertGated
-	case model.DeepseekV3, model.KimiK2:
+	case model.DeepseekV3, model.KimiK2, model.Mistral4:
 		mixer = model.LatentAttention
 		c.NumKeyValueHeads, c.HeadDim, c.RotaryDim, c.RopeInterleaved = s.Heads, s.QKNope+s.QKRope, s.QKRope, true
 	}
 	switch s.Arch {
-	case model.DeepseekV3, model.KimiK2, model.Glm4MoE:
+	case model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.HyV3, model.Mistral4:
 		c.RoutedScalingFactor = float32(s.RoutedScale)
 		if s.SharedWidth > 0 {
 			c.SharedExpert = model.SharedExpertUngated
 		}
-		fallthrough
-	case model.MiniMaxM2:
+	}
+	switch s.Arch {
+	case model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.MiniMaxM2, model.HyV3:
 		c.Scoring, c.CorrectionBias = model.SigmoidScores, true
 	}
 	if s.QKNorm {
@@ -138,6 +139,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"groups": s.Groups > 1, "one group": s.Groups == 1, "groups left out": s.Groups > s.TopKGroups,
 				"all experts": s.TopK == s.Experts, "bias": s.Bias, "no qk_norm": !s.QKNorm, "shared": s.SharedWidth > 0, "no shared": s.SharedWidth == 0,
 				"partial rope": s.RotaryDim < s.HeadDim, "full rope": s.HeadDim > 0 && s.RotaryDim == s.HeadDim,
+				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
 				"linear alone": s.FullEvery > s.Layers, "both": s.FullEvery <= s.Layers,
 				"grouped heads": s.KVHeads > 1 && s.Heads > s.KVHeads, "shared key heads": s.LinearValueHeads > s.LinearKeyHeads,
 			} {
@@ -156,6 +158,10 @@ func TestRandomSpecReaches(t *testing.T) {
 			want = append(want, "dense", "no dense", "norm_topk", "no norm_topk", "grouped heads", "full rope")
 		case model.DeepseekV3, model.KimiK2:
 			want = append(want, "q_lora", "no q_lora", "dense", "no dense", "groups", "one group", "groups left out", "shared", "no shared", "norm_topk", "no norm_topk")
+		case model.HyV3:
+			want = append(want, "dense", "no dense", "shared", "no shared", "norm_topk", "no norm_topk", "full rope", "grouped heads")
+		case model.Mistral4:
+			want = append(want, "q_lora", "no q_lora", "dense", "no dense", "shared", "no shared", "growing queries", "queries that do not grow")
 		case model.Glm4MoE:
 			want = append(want, "bias", "no qk_norm", "groups", "one group", "dense", "shared", "no shared", "partial rope")
 		default:
@@ -241,6 +247,9 @@ func TestTensorNames(t *testing.T) {
 		{model.Qwen35MoE, "model.language_model.layers.0.mlp.experts.gate_up_proj", "BF16 [8 32 64]"},
 		{model.Qwen3Next, "model.layers.0.linear_attn.in_proj_qkvz.weight", "BF16 [96 64]"},
 		{model.DeepseekV3, "model.layers.1.mlp.gate.e_score_correction_bias", "F32 [8]"},
+		{model.HyV3, "model.layers.1.mlp.router.gate.weight", "BF16 [8 64]"},
+		{model.HyV3, "model.layers.1.mlp.expert_bias", "F32 [8]"},
+		{model.Mistral4, "model.layers.1.mlp.experts.down_proj", "BF16 [8 64 16]"},
 		{model.MiniMaxM2, "model.layers.0.block_sparse_moe.experts.7.w2.weight", "BF16 [64 16]"},
 	} {
 		s := random(c.arch, 1)
@@ -250,6 +259,8 @@ func TestTensorNames(t *testing.T) {
 			s.FullEvery, s.LinearKeyHeads, s.LinearValueHeads, s.LinearKeyDim, s.LinearValueDim, s.DenseLayers, s.DenseWidth = 2, 1, 2, 16, 16, nil, 0
 		case model.DeepseekV3:
 			s.DenseLayers, s.DenseWidth, s.Groups, s.TopKGroups, s.SharedWidth = []int{0}, 8, 4, 2, 0
+		case model.HyV3, model.Mistral4:
+			s.DenseLayers, s.DenseWidth, s.SharedWidth = []int{0}, 8, 0
 		}
 		dir, _ := write(t, s, 0)
 		f, err := safetensors.Open(filepath.Join(dir, "model.safetensors"))

@@ -36,13 +36,17 @@ func unpack(f quant.Format, rows, cols int, w, s, b []byte) []float32 {
 // minimax turns the names that a pack gives to a layer's experts into those of MiniMax-M2.
 var minimax = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.", ".gate_proj.", ".w1.", ".up_proj.", ".w3.", ".down_proj.", ".w2.")
 
-// packed turns them into those of a pack, but for the projections of experts.
-var packed = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.")
+// hunyuan does so for Hy3.
+var hunyuan = strings.NewReplacer(".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")
+
+// packed turns the names of both into those of a pack, but for the projections of experts.
+var packed = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.",
+	".mlp.expert_bias", ".mlp.gate.e_score_correction_bias", ".mlp.router.gate.", ".mlp.gate.", ".mlp.shared_mlp.", ".mlp.shared_experts.")
 
 // published returns a tensor by its name in the pack, with the prefixes that checkpoints put before
-// it and the names that MiniMax-M2 has for it.
+// it and the names that MiniMax-M2 and Hy3 have for it.
 func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
-	for _, n := range []string{name, "language_model." + name, "model.language_" + name, minimax.Replace(name)} {
+	for _, n := range []string{name, "language_model." + name, "model.language_" + name, minimax.Replace(name), hunyuan.Replace(name)} {
 		if t, ok := c.Tensor(n); ok {
 			return t, true
 		}
@@ -124,8 +128,8 @@ func TestConvertFixtures(t *testing.T) {
 func TestConvertLeavesOut(t *testing.T) {
 	for name, want := range map[string]string{
 		fixtures.Qwen35MoEBF16: "1 tensors that read pictures and 2 tensors of layers that predict further tokens left out: text does not need them",
-		fixtures.Glm4MoEBF16:   "34 tensors of layers that predict further tokens left out: text does not need them",
-		fixtures.MiniMaxM2BF16: "",
+		fixtures.HyV3BF16:      "29 tensors of layers that predict further tokens left out: text does not need them",
+		fixtures.Mistral4BF16:  "",
 	} {
 		var said []string
 		mustConvert(t, fixtures.Dir(t, name), convert.Options{Progress: func(p convert.Progress) {

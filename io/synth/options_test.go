@@ -27,6 +27,7 @@ func TestPublishedShapes(t *testing.T) {
 		"qwen3.5-397b-a17b":  {model.Qwen35MoE, 60, 7077888, 217.4, 5.52, []int32{248044, 248046}},
 		"qwen3-next-80b-a3b": {model.Qwen3Next, 48, 1769472, 43.5, 1.36, []int32{151643, 151645}},
 		"deepseek-v3":        {model.DeepseekV3, 61, 24772608, 367.8, 9.78, []int32{1}},
+		"mistral-small-4":    {model.Mistral4, 36, 14155776, 65.2, 1.72, nil},
 	} {
 		shape, err := synth.Named(name)
 		if err != nil {
@@ -49,8 +50,8 @@ func TestPublishedShapes(t *testing.T) {
 			t.Errorf("%s: texts end with %v, want %v", name, c.EOSTokenIDs, want.eos)
 		}
 	}
-	if got := synth.Names(); len(got) != 6 || !slices.IsSorted(got) {
-		t.Errorf("Names() = %v, want the six of above, sorted", got)
+	if got := synth.Names(); len(got) != 7 || !slices.IsSorted(got) {
+		t.Errorf("Names() = %v, want the seven of above, sorted", got)
 	}
 	var unknown *synth.UnknownShapeError
 	if _, err := synth.Named("gpt-2"); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "deepseek-v3") {

@@ -46,6 +46,20 @@ var tinyShapes = map[string]map[string]any{
 		"num_experts_per_tok": 4, "intermediate_size": 64, "rotary_dim": 32, "rope_theta": 5000000, "use_qk_norm": true,
 		"scoring_func": "sigmoid", "use_routing_bias": true,
 	},
+	"hy_v3": {
+		"model_type": "hy_v3", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "num_experts": 32, "num_shared_experts": 1,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "route_norm": true,
+		"router_scaling_factor": 2.826, "qk_norm": true, "rope_parameters": map[string]any{"rope_theta": 11158840, "rope_type": "default"},
+	},
+	"mistral4": {
+		"model_type": "mistral4", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 0, "norm_topk_prob": true, "routed_scaling_factor": 1.0,
+		"q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+		"rope_parameters": map[string]any{
+			"rope_type": "yarn", "rope_theta": 10000, "factor": 8, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 1.0,
+			"llama_4_scaling_beta": 0.1,
+		},
+	},
 	"deepseek_v3": {
 		"model_type": "deepseek_v3", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
 		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "n_group": 4,

@@ -14,6 +14,7 @@ type lane struct {
 	mixed         gpu.View // the mixer's output [rows, hidden]
 	mixer         gpu.View // the mixers' own use
 	rope          gpu.View // [rows, rotary/2, 2]
+	queryRope     gpu.View // [rows, head/2, 2], where queries grow with their position
 	scores        gpu.View // [rows, experts]
 	shared        gpu.View // the output of the shared expert or of a dense layer [rows, hidden]
 	sharedGate    gpu.View // [rows]
@@ -57,7 +58,7 @@ type lane struct {
 func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	m, n := cfg.Model, cfg.ChunkRows
 	l := &lane{
-		tokens: make([]int32, n), angles: make([]float32, 0, n*m.RotaryDim),
+		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+queryRotary(m))),
 		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
 		latent: make([]latentSegments, m.Count(model.LatentAttention)),
 	}
@@ -74,6 +75,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.mixed, n * m.HiddenSize},
 		{&l.mixer, n * mixerFloats(m)},
 		{&l.rope, n * m.RotaryDim},
+		{&l.queryRope, n * queryRotary(m)},
 		{&l.scores, n * m.NumExperts},
 		{&l.shared, n * m.HiddenSize},
 		{&l.sharedGate, n},

@@ -103,10 +103,14 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 		X: kept.Floats(m.KVLoraRank), Table: l.rope, Rows: rows, Heads: 1, Rotary: m.QKRopeHeadDim, RowStride: m.LatentDim(),
 		HeadStride: m.QKRopeHeadDim, Interleaved: m.RopeInterleaved,
 	})
-	cmd.EncodeRope(gpu.Rope{
+	turn := gpu.Rope{
 		X: q.Floats(m.QKNopeHeadDim), Table: l.rope, Rows: rows, Heads: heads, Rotary: m.QKRopeHeadDim, RowStride: heads * width,
 		HeadStride: width, Interleaved: m.RopeInterleaved,
-	})
+	}
+	if m.QueryGrowth != nil {
+		turn.X, turn.Table, turn.Rotary = q, l.queryRope, width
+	}
+	cmd.EncodeRope(turn)
 	s := &l.latent[x.index]
 	cmd.EncodeAppendKV(gpu.AppendKV{K: kept, Segments: s.all})
 	if len(s.folded) > 0 {

@@ -12,10 +12,12 @@ type rope struct {
 	channels int       // that are rotated
 	freq     []float64 // [channels/2]
 	factor   float64   // of cosine and sine
+	growth   *model.QueryGrowth
+	still    int // channels of a query that are not rotated, before those that are
 }
 
 func newRope(m *model.Config) rope {
-	return rope{channels: m.RotaryDim, freq: m.RopeFrequencies(), factor: m.RopeMultiplier()}
+	return rope{channels: m.RotaryDim, freq: m.RopeFrequencies(), factor: m.RopeMultiplier(), growth: m.QueryGrowth, still: m.QKNopeHeadDim}
 }
 
 // table appends cosine and sine of every row's angles, [rows, channels/2, 2].
@@ -27,4 +29,28 @@ func (r *rope) table(dst []float32, rows []stages.Row) []float32 {
 		}
 	}
 	return dst
+}
+
+// queryTable appends what turns and scales whole queries that grow with their position: pairs that
+// are not rotated have the factor as cosine, [rows, head/2, 2].
+func (r *rope) queryTable(dst []float32, rows []stages.Row) []float32 {
+	for i := range rows {
+		grown := r.growth.Factor(int(rows[i].Pos))
+		for range r.still / 2 {
+			dst = append(dst, float32(grown), 0)
+		}
+		for _, f := range r.freq {
+			sin, cos := math.Sincos(float64(rows[i].Pos) * f)
+			dst = append(dst, float32(cos*r.factor*grown), float32(sin*r.factor*grown))
+		}
+	}
+	return dst
+}
+
+// queryRotary returns the channels of a row in queryTable; 0 if the model needs none.
+func queryRotary(m *model.Config) int {
+	if m.QueryGrowth == nil {
+		return 0
+	}
+	return m.HeadDim
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-var allFormats = []Format{Hermes, Coder, DeepSeek, Kimi, GLM, MiniMax}
+var allFormats = []Format{Hermes, Coder, DeepSeek, Kimi, GLM, MiniMax, Hunyuan}
 
 func compiled(t testing.TB, g Grammar) *constraint.Grammar {
 	t.Helper()

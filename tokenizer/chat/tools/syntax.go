@@ -18,6 +18,7 @@ const (
 	Kimi     Format = "kimi"     // Kimi K2: <|tool_calls_section_begin|>
 	GLM      Format = "glm"      // GLM 4.5 to 4.7: <arg_key> and <arg_value>
 	MiniMax  Format = "minimax"  // MiniMax M2: <minimax:tool_call>
+	Hunyuan  Format = "hunyuan"  // Hy3: <tool_calls:opensource>
 )
 
 // Syntax is how a model marks what is not text.
@@ -27,7 +28,7 @@ type Syntax struct {
 }
 
 var forms = map[Format]form{
-	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax,
+	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax, Hunyuan: hunyuan,
 }
 
 // signs are what templates hold that tell a form, the tellingest first: several hold <tool_call>.
@@ -36,6 +37,7 @@ var signs = []struct {
 	format Format
 }{
 	{"<arg_key>", GLM},
+	{"<tool_calls:opensource>", Hunyuan},
 	{"<minimax:tool_call>", MiniMax},
 	{"<function=", Coder},
 	{"<｜tool▁calls▁begin｜>", DeepSeek},
@@ -44,7 +46,8 @@ var signs = []struct {
 }
 
 // reasons are marks of reasoning that templates hold.
-var reasons = []chat.Marks{chat.Think, {Begin: "[THINK]", End: "[/THINK]"}, {Begin: "<seed:think>", End: "</seed:think>"}}
+var reasons = []chat.Marks{chat.Think, {Begin: "[THINK]", End: "[/THINK]"}, {Begin: "<seed:think>", End: "</seed:think>"},
+	{Begin: "<think:opensource>", End: "</think:opensource>"}}
 
 // Detect tells the syntax of a model from the text of its chat template: by the marks that the
 // template itself writes around calls and reasoning. A family trains models on several forms, and

@@ -20,12 +20,21 @@ import "strings"
 //	</invoke>
 //	</minimax:tool_call>
 //
-// and GLM 4.5 writes
+// GLM 4.5 writes
 //
 //	<tool_call>NAME
 //	<arg_key>KEY</arg_key>
 //	<arg_value>VALUE</arg_value>
 //	</tool_call>
+//
+// and Hy3 writes
+//
+//	<tool_calls:opensource>
+//	<tool_call:opensource>NAME<tool_sep:opensource>
+//	<arg_key:opensource>KEY</arg_key:opensource>
+//	<arg_value:opensource>VALUE</arg_value:opensource>
+//	</tool_call:opensource>
+//	</tool_calls:opensource>
 //
 // Nothing is quoted: a value ends at its tag, whatever it is.
 type xmlForm struct {
@@ -52,6 +61,12 @@ var miniMax = &xmlForm{
 var glm = &xmlForm{
 	call: toolCall, callEnd: toolCallEnd,
 	param: "<arg_key>", keyEnd: "</arg_key>", value: "<arg_value>", valueEnd: "</arg_value>",
+}
+
+var hunyuan = &xmlForm{
+	section: "<tool_calls:opensource>", sectionEnd: "</tool_calls:opensource>", call: "<tool_call:opensource>", callEnd: "</tool_call:opensource>",
+	nameEnd: "<tool_sep:opensource>", param: "<arg_key:opensource>", keyEnd: "</arg_key:opensource>",
+	value: "<arg_value:opensource>", valueEnd: "</arg_value:opensource>",
 }
 
 func (f *xmlForm) opens() []string {

@@ -1,0 +1,75 @@
+package synth_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/io/synth"
+	"github.com/moeflux/moeflux-actor/model"
+)
+
+type keys = map[string]any
+
+// The sizes of published models of families that have no shape of their own here, in the form of
+// their config.json. Parameters are those that their makers tell of, in billions.
+var published = map[string]struct {
+	arch       model.Arch
+	parameters float64
+	config     keys
+}{
+	"Hy3": {model.HyV3, 295.0, keys{"model_type": "hy_v3", "attention_bias": false, "enable_lm_head_fp32": true, "expert_hidden_dim": 1536,
+		"first_k_dense_replace": 1, "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 13312, "max_position_embeddings": 262144,
+		"mlp_bias": false, "moe_intermediate_size": 1536, "moe_router_enable_expert_bias": true, "moe_router_use_sigmoid": true, "num_attention_heads": 64,
+		"num_experts": 192, "num_experts_per_tok": 8, "num_hidden_layers": 80, "num_key_value_heads": 8, "num_nextn_predict_layers": 1, "num_shared_experts": 1,
+		"qk_norm": true, "rms_norm_eps": 1e-5, "rope_parameters": keys{"rope_theta": 11158840, "rope_type": "default"}, "route_norm": true,
+		"router_scaling_factor": 2.826, "tie_word_embeddings": false, "vocab_size": 120832}},
+	// Nested, with experts in 4 bits.
+	"Kimi K2.5": {model.KimiK2, 1026, keys{"model_type": "kimi_k25", "vision_config": keys{"hidden_size": 1152}, "text_config": keys{
+		"model_type": "kimi_k2", "hidden_size": 7168, "num_hidden_layers": 61, "first_k_dense_replace": 1, "intermediate_size": 18432, "hidden_act": "silu",
+		"num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+		"v_head_dim": 128, "attention_bias": false, "n_routed_experts": 384, "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "n_shared_experts": 1,
+		"n_group": 1, "topk_group": 1, "routed_scaling_factor": 2.827, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": true,
+		"moe_layer_freq": 1, "vocab_size": 163840, "max_position_embeddings": 262144, "rms_norm_eps": 1e-5, "rope_theta": 50000, "tie_word_embeddings": false,
+		"num_nextn_predict_layers": 0, "rope_scaling": keys{"type": "yarn", "factor": 64, "original_max_position_embeddings": 4096, "beta_fast": 1, "beta_slow": 1,
+			"mscale": 1, "mscale_all_dim": 1}}}},
+	"MiniMax-M2, M2.5 and M2.7": {model.MiniMaxM2, 228.7, keys{"model_type": "minimax_m2", "hidden_size": 3072, "num_hidden_layers": 62, "num_attention_heads": 48,
+		"num_key_value_heads": 8, "head_dim": 128, "rotary_dim": 64, "rope_theta": 5000000, "num_local_experts": 256, "num_experts_per_tok": 8,
+		"intermediate_size": 1536, "shared_intermediate_size": 0, "vocab_size": 200064, "rms_norm_eps": 1e-6, "hidden_act": "silu", "use_qk_norm": true,
+		"qk_norm_type": "per_layer", "scoring_func": "sigmoid", "use_routing_bias": true, "use_mtp": true, "num_mtp_modules": 3, "tie_word_embeddings": false,
+		"max_position_embeddings": 196608, "eos_token_id": 200020}},
+	"GLM-4.6 and 4.7": {model.Glm4MoE, 352.8, keys{"model_type": "glm4_moe", "hidden_size": 5120, "num_hidden_layers": 92, "first_k_dense_replace": 3,
+		"intermediate_size": 12288, "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true, "use_qk_norm": true,
+		"partial_rotary_factor": 0.5, "rope_theta": 1000000, "rope_scaling": nil, "n_routed_experts": 160, "num_experts_per_tok": 8, "moe_intermediate_size": 1536,
+		"n_shared_experts": 1, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 2.5, "norm_topk_prob": true, "num_nextn_predict_layers": 1,
+		"vocab_size": 151552, "max_position_embeddings": 202752, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false,
+		"eos_token_id": []int{151329, 151336, 151338}}},
+	"GLM-4.5-Air": {model.Glm4MoE, 106.9, keys{"model_type": "glm4_moe", "hidden_size": 4096, "num_hidden_layers": 46, "first_k_dense_replace": 1,
+		"intermediate_size": 10944, "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true, "use_qk_norm": false,
+		"partial_rotary_factor": 0.5, "rope_theta": 1000000, "rope_scaling": nil, "n_routed_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 1408,
+		"n_shared_experts": 1, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0, "norm_topk_prob": true, "num_nextn_predict_layers": 1,
+		"vocab_size": 151552, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false,
+		"eos_token_id": []int{151329, 151336, 151338}}},
+}
+
+// Published configurations are read as they are, nested or not, and give the number of parameters
+// that is known of the model.
+func TestPublishedConfigurations(t *testing.T) {
+	for name, want := range published {
+		raw, err := json.Marshal(want.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := synth.New(synth.Options{Shape: synth.Shape{Name: name, Config: raw}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		// 4 bits in groups of 64 are 9/16 of a byte each; routers, norms and biases are few.
+		dense, experts := m.Size()
+		got := float64(dense+experts) / 0.5625 / 1e9
+		if m.Config().Arch != want.arch || math.Abs(got-want.parameters) > 0.003*want.parameters {
+			t.Errorf("%s: %s with %.1f billion parameters, want %s with %.1f", name, m.Config().Arch, got, want.arch, want.parameters)
+		}
+	}
+}
