@@ -34,19 +34,27 @@ const (
 // ggufRule is what the name of a rule stands for: what the tokenizer.json has that the models of
 // that name are published with.
 type ggufRule struct {
-	norm   normalizer
-	splits []splitStep
+	nfc      bool     // text is brought to normal form C
+	patterns []string // expressions that split, one after the other; each has a cutter
 }
 
 var ggufRules = map[string]ggufRule{
-	"qwen2":       {normalizer{norm.NFC}, cutBy(patternQwen2)},
-	"qwen35":      {normalizer{norm.NFC}, cutBy(patternQwen35)},
-	"deepseek-v3": {nil, cutBy(patternNumbers3, patternCJK, patternDeepSeekWords)},
+	"qwen2":       {true, []string{patternQwen2}},
+	"qwen35":      {true, []string{patternQwen35}},
+	"deepseek-v3": {false, []string{patternNumbers3, patternCJK, patternDeepSeekWords}},
 }
 
-// cutBy returns the steps that split by expressions with cutters.
-func cutBy(patterns ...string) (steps []splitStep) {
-	for _, p := range patterns {
+// normalizer returns the rule's normal form.
+func (r ggufRule) normalizer() normalizer {
+	if r.nfc {
+		return normalizer{norm.NFC}
+	}
+	return nil
+}
+
+// splits returns the steps that split text.
+func (r ggufRule) splits() (steps []splitStep) {
+	for _, p := range r.patterns {
 		steps = append(steps, splitStep{cut: knownPatterns[p]})
 	}
 	return steps
@@ -57,18 +65,12 @@ func cutBy(patterns ...string) (steps []splitStep) {
 // *UnsupportedError if the tokenizer is of another kind than byte-level BPE, or if nobody here
 // knows the rule that splits text: a rule of another name is never guessed.
 func FromGGUF(v *GGUF) (*Tokenizer, error) {
-	rule, known := ggufRules[v.Pre]
-	switch {
-	case v.Model != "gpt2":
-		return nil, &UnsupportedError{Key: "tokenizer.ggml.model", Value: strconv.Quote(excerpt(v.Model))}
-	case !known:
-		return nil, &UnsupportedError{Key: "tokenizer.ggml.pre", Value: fmt.Sprintf("%q (known: %s)",
-			excerpt(v.Pre), strings.Join(slices.Sorted(maps.Keys(ggufRules)), ", "))}
-	case len(v.Types) != len(v.Tokens):
-		return nil, fmt.Errorf("tokenizer: %d types in tokenizer.ggml.token_type for %d tokens", len(v.Types), len(v.Tokens))
+	rule, err := v.rule()
+	if err != nil {
+		return nil, err
 	}
-	t := &Tokenizer{bos: noToken, eos: noToken, norm: rule.norm}
-	t.pre = preTokenizer{splits: rule.splits, byteLevel: true}
+	t := &Tokenizer{bos: noToken, eos: noToken, norm: rule.normalizer()}
+	t.pre = preTokenizer{splits: rule.splits(), byteLevel: true}
 	vocab, added, err := v.sort()
 	if err != nil {
 		return nil, err
@@ -87,6 +89,21 @@ func FromGGUF(v *GGUF) (*Tokenizer, error) {
 	}
 	t.encoders.New = func() any { return &encoder{t: t} }
 	return t, nil
+}
+
+// rule returns what the name of the rule stands for.
+func (v *GGUF) rule() (ggufRule, error) {
+	rule, known := ggufRules[v.Pre]
+	switch {
+	case v.Model != "gpt2":
+		return rule, &UnsupportedError{Key: "tokenizer.ggml.model", Value: strconv.Quote(excerpt(v.Model))}
+	case !known:
+		return rule, &UnsupportedError{Key: "tokenizer.ggml.pre", Value: fmt.Sprintf("%q (known: %s)",
+			excerpt(v.Pre), strings.Join(slices.Sorted(maps.Keys(ggufRules)), ", "))}
+	case len(v.Types) != len(v.Tokens):
+		return rule, fmt.Errorf("tokenizer: %d types in tokenizer.ggml.token_type for %d tokens", len(v.Types), len(v.Tokens))
+	}
+	return rule, nil
 }
 
 // sort tells the vocabulary from added tokens.

@@ -1,4 +1,4 @@
-package ggufmodel
+package ggufmodel_test
 
 import (
 	"errors"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/gguf"
+	"github.com/moeflux/moeflux-actor/io/ggufmodel"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-func open(t *testing.T, path string) *Model {
+func open(t *testing.T, path string) *ggufmodel.Model {
 	t.Helper()
-	m, err := Open(path)
+	m, err := ggufmodel.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +26,8 @@ func open(t *testing.T, path string) *Model {
 
 // A file says of its model what the config.json of the checkpoint says, of which it was made.
 func TestConfig(t *testing.T) {
-	if len(fixtures.GGUFs()) != len(rules) {
-		t.Errorf("%d files for %d families", len(fixtures.GGUFs()), len(rules))
+	if len(fixtures.GGUFs()) != ggufmodel.RuleCount() {
+		t.Errorf("%d files for %d families", len(fixtures.GGUFs()), ggufmodel.RuleCount())
 	}
 	for _, name := range fixtures.GGUFs() {
 		raw, err := os.ReadFile(filepath.Join(fixtures.Dir(t, name), "config.json"))
@@ -81,7 +82,7 @@ func TestNames(t *testing.T) {
 		{model.Qwen3MoE, "attn_q.scale", ""},
 		{model.Qwen3MoE, "attn_sinks.weight", ""},
 	} {
-		if got := rules[c.arch].packName(c.name); got != c.want {
+		if got := ggufmodel.PackName(c.arch, c.name); got != c.want {
 			t.Errorf("%s of %s is %q, want %q", c.name, c.arch, got, c.want)
 		}
 	}
@@ -90,7 +91,7 @@ func TestNames(t *testing.T) {
 // Heads of the checkpoint h0 h1 h2 (of key head 0) h3 h4 h5 (of key head 1) stand as h0 h3 h1 h4 h2
 // h5 in a file.
 func TestTileOrder(t *testing.T) {
-	if got, want := TileOrder(2, 6), []int{0, 2, 4, 1, 3, 5}; !reflect.DeepEqual(got, want) {
+	if got, want := ggufmodel.TileOrder(2, 6), []int{0, 2, 4, 1, 3, 5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	for name, want := range map[string]bool{fixtures.Qwen35MoEBF16: true, fixtures.Qwen3NextBF16: false, fixtures.Glm4MoEBF16: false} {
@@ -136,7 +137,7 @@ func TestRefuses(t *testing.T) {
 		{fixtures.Qwen3NextBF16, "qwen3next", "qwen4next", `the architecture "qwen4next" is not read`},
 		{fixtures.Qwen3NextBF16, "general.architecture", "general.architectvre", "no general.architecture"},
 	} {
-		m, err := Open(edited(t, c.name, c.old, c.now))
+		m, err := ggufmodel.Open(edited(t, c.name, c.old, c.now))
 		if c.want == "" {
 			if err != nil {
 				t.Errorf("%q: %v", c.now, err)
@@ -149,11 +150,11 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", c.now, err, c.want)
 		}
 	}
-	var arch *ArchError
-	if _, err := Open("../gguf/testdata/types.gguf"); !errors.As(err, &arch) || arch.Name != "test" {
+	var arch *ggufmodel.ArchError
+	if _, err := ggufmodel.Open("../gguf/testdata/types.gguf"); !errors.As(err, &arch) || arch.Name != "test" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Open("rules.go"); !errors.Is(err, gguf.ErrNotGGUF) {
+	if _, err := ggufmodel.Open("rules.go"); !errors.Is(err, gguf.ErrNotGGUF) {
 		t.Errorf("got %v", err)
 	}
 }

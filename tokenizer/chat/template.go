@@ -100,6 +100,28 @@ func Load(dir string, o Options) (*Template, error) {
 	return nil, &NoTemplateError{Dir: dir}
 }
 
+// FromConfig makes the template that the content of a tokenizer_config.json has; name is what errors
+// call it. The error is a *NoTemplateError if there is none.
+func FromConfig(name string, config []byte, o Options) (*Template, error) {
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(config, &object)
+	if err == nil {
+		err = o.tokens(object)
+	}
+	raw := object["chat_template"]
+	if err == nil && (raw == nil || string(raw) == "null") {
+		return nil, &NoTemplateError{Dir: name}
+	}
+	var t *Template
+	if err == nil {
+		t, err = parseNamed(name, raw, o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("chat: %s: %w", name, err)
+	}
+	return t, nil
+}
+
 // readObject reads a file that holds a JSON object; one that does not exist is empty.
 func readObject(path string) (map[string]json.RawMessage, error) {
 	data, err := os.ReadFile(path)
