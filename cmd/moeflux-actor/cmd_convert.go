@@ -6,14 +6,13 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/internal/figures"
-	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 type convertCmd struct {
-	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a packed model directory, to change its --layout."`
+	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
 	Dst        string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
 	Bits       int    `default:"0" placeholder:"B" help:"Quantise matrices that are not quantised yet, in groups of 64, to 4 or 8 bits; 0 keeps them as they are. Fewer bits are smaller, faster and less exact."`
 	ExpertBits int    `default:"0" placeholder:"B" help:"Quantise routed experts to 2, 4 or 8 bits, even those that are quantised to more bits already; 0 means as --bits says. Two bits halve disk reads again compared with four, at a considerable loss of quality."`
@@ -41,9 +40,6 @@ func (c *convertCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	rowOrder, err := parseLayout(c.Layout)
 	if err != nil {
 		return err
-	}
-	if ggufinfo.Is(c.Src) {
-		return fmt.Errorf("%s cannot be converted: %s", c.Src, ggufinfo.NotRun)
 	}
 	begin := inv.Env.Now()
 	bar := process.NewProgress(inv)

@@ -168,7 +168,9 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s:\ngot  %s %+v %+v, %d unused\nwant %s %+v %+v, %d", file, r.Arch, r.Shape, r.Bytes, r.Unused, want.Arch, want.Shape, want.Bytes, want.Unused)
 		}
 		// These two have no tokens, and nothing else that a run would miss.
-		if len(r.Missing) != 2 || !strings.Contains(r.Missing[1], "no tokens") {
+		rounded := "6 tensors stored as Q4_1, which convert keeps only rounded"
+		all := strings.Join(r.Missing, "\n")
+		if !strings.Contains(all, "no tokens") || strings.Contains(all, rounded) != (file == "qwen3next.gguf") || strings.Count(all, "stored as") > 1 {
 			t.Errorf("%s: missing %q", file, r.Missing)
 		}
 		if has := strings.Contains(r.String(), "of draft layers"); has != (r.Unused > 0) {

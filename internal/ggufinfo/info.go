@@ -14,6 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -76,7 +77,7 @@ func Is(path string) bool {
 }
 
 // NotRun is why no command computes with GGUF files.
-const NotRun = "it is a GGUF file, and the program computes with packed model directories, which convert makes of safetensors checkpoints; of GGUF it tells what a file holds (inspect)"
+const NotRun = "it is a GGUF file, and the program computes with packed model directories: make one with moeflux-actor convert FILE.gguf DIR"
 
 // Read tells what the model is that path is a file of, any part if there are several.
 func Read(path string) (*Info, error) {
@@ -149,6 +150,8 @@ func (r *Info) missing(s *survey) []string {
 	for _, t := range r.Tensors {
 		if !t.Unpacked {
 			add("%s stored as %s, of which the program knows the size alone", figures.Counted(t.Tensors, "tensor"), t.Type)
+		} else if !quant.BlockNamed(t.Type).Exact() {
+			add("%s stored as %s, which convert keeps only rounded, with --bits 4 or 8", figures.Counted(t.Tensors, "tensor"), t.Type)
 		}
 	}
 	switch {

@@ -48,7 +48,7 @@ func newArrival(j *job, source Shards, shards []*shard) (*arrival, error) {
 		}
 	}
 	for _, c := range p.shapes {
-		s := r.at[j.in.ckpt.FileOf(c.tensor.Name)]
+		s := r.at[j.in.fileOf(c.tensor.Name)]
 		r.shards[s].last = max(r.shards[s].last, s)
 	}
 	return r, nil
@@ -62,7 +62,7 @@ func (r *arrival) account(t *target) error {
 		t.first, t.last = min(t.first, k), max(t.last, k)
 		r.written[k] += b.bytes
 		for _, x := range b.needs() {
-			s := r.shards[r.at[r.in.ckpt.FileOf(x.Name)]]
+			s := r.shards[r.at[r.in.fileOf(x.Name)]]
 			s.last = max(s.last, k)
 		}
 		return nil
@@ -73,7 +73,7 @@ func (r *arrival) account(t *target) error {
 func (r *arrival) completes(b block) int {
 	k := 0
 	for _, x := range b.needs() {
-		k = max(k, r.at[r.in.ckpt.FileOf(x.Name)])
+		k = max(k, r.at[r.in.fileOf(x.Name)])
 	}
 	return k
 }
@@ -138,7 +138,7 @@ func (r *arrival) convert(ctx context.Context, k int) error {
 		return err
 	}
 	r.out.meter.step = fmt.Sprintf("converting %s (%d of %d)", r.shards[k].name, k+1, len(r.shards))
-	mine := func(t safetensors.Tensor) bool { return r.at[r.in.ckpt.FileOf(t.Name)] == k }
+	mine := func(t safetensors.Tensor) bool { return r.at[r.in.fileOf(t.Name)] == k }
 	if err := r.in.plan.checkShapes(mine); err != nil {
 		return err
 	}

@@ -126,6 +126,11 @@ func (a Arriving) open(ctx context.Context, o Options) (*input, []*shard, error)
 	return in, list, nil
 }
 
+// fileOf returns the file that a tensor of a checkpoint is in. GGUF files do not come in pieces.
+func (in *input) fileOf(tensor string) *safetensors.File {
+	return in.ckpt.(*safetensors.Checkpoint).FileOf(tensor)
+}
+
 // arrivalPrint is fingerprint for shards that are not there.
 func arrivalPrint(in *input, shards []*shard, o Options) (string, error) {
 	h := sha256.New()

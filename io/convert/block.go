@@ -20,6 +20,7 @@ const (
 	copyBytes  op = iota // of one array
 	widen                // to F32
 	widenShift           // to F32, plus 1
+	widenLog             // to F32, the logarithm of what is stored with its sign changed
 	narrow               // to BF16, rounded
 	minusEight           // BF16 scales times -8
 	quantCodes           // the three parts of an affine matrix, each from the same numbers
@@ -186,7 +187,7 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 	const grain = 128
 	var out []byte
 	switch b.op {
-	case widen, widenShift:
+	case widen, widenShift, widenLog:
 		out = e.out[:4*n]
 	case narrow:
 		out = e.out[:2*n]
@@ -224,11 +225,14 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 			for i := range x {
 				x[i]++
 			}
-			fallthrough
-		default:
-			for i, v := range x {
-				binary.LittleEndian.PutUint32(out[4*(lo+i):], math.Float32bits(v))
+			putF32(out[4*lo:], x)
+		case widenLog:
+			if i := logOfMinus(x); i >= 0 {
+				err = &SourceError{Tensor: b.src.m.weight.Name, Got: fmt.Sprint(x[i]), Want: "a finite number below 0, the rate at which a head forgets"}
 			}
+			putF32(out[4*lo:], x)
+		default:
+			putF32(out[4*lo:], x)
 		}
 		var bad *quant.ValueError
 		if errors.As(err, &bad) {
@@ -239,6 +243,25 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 		return err
 	})
 	return out, err
+}
+
+// putF32 stores numbers.
+func putF32(out []byte, x []float32) {
+	for i, v := range x {
+		binary.LittleEndian.PutUint32(out[4*i:], math.Float32bits(v))
+	}
+}
+
+// logOfMinus replaces each number by the logarithm of its opposite, and returns the index of the
+// first that has none, or -1.
+func logOfMinus(x []float32) int {
+	for i, v := range x {
+		if !(v < 0) || math.IsInf(float64(v), 0) {
+			return i
+		}
+		x[i] = float32(math.Log(-float64(v)))
+	}
+	return -1
 }
 
 // parallel divides 0..n into a range for each processor and runs fn on them. A goroutine is worth

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
+	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 // Options says how to convert. The zero value keeps every number unchanged.
@@ -66,12 +68,13 @@ type Progress struct {
 }
 
 // Convert writes the packed form of the checkpoint directory src to the directory dst. src may also
-// be a packed directory, to be written in the other layout: the result is, byte for byte, what its
-// checkpoint would have given. dst must not exist, or must be empty: a conversion never replaces
-// anything. The files are written to dst.partial, so dst is complete from the moment it exists.
-// After an interruption by ctx, a full disk or a crash, the same call continues after the last
-// finished file; if the source or the options have changed it starts over. It uses some tens of MiB
-// of memory, whatever the size of the model.
+// be a GGUF file, or any of the files that one model is in. Or it may be a packed directory, to be
+// written in the other layout: the result is, byte for byte, what its checkpoint would have given.
+// dst must not exist, or must be empty: a conversion never replaces anything. The files are written
+// to dst.partial, so dst is complete from the moment it exists. After an interruption by ctx, a
+// full disk or a crash, the same call continues after the last finished file; if the source or the
+// options have changed it starts over. It uses some tens of MiB of memory, whatever the size of the
+// model.
 //
 // Errors: *BitsError, *ChecksumError, *expertfile.ReadError with *expertfile.SumError (a damaged
 // record) and *expertfile.SumsError (of a packed source), *ExistsError, *SpaceError, *WriteError,
@@ -177,11 +180,12 @@ func refuseExisting(dst string) error {
 
 // input is an opened source and the plan of its conversion.
 type input struct {
-	dir         string
 	name        string // of the model, for the manifest
 	config      []byte // config.json
 	cfg         *model.Config
-	ckpt        *safetensors.Checkpoint
+	ckpt        tensors
+	shards      func(h hash.Hash) error // adds what tells the files of ckpt from others
+	vocab       func() (*tokenizer.Tokenizer, error)
 	plan        *plan
 	small       []smallFile
 	fingerprint string
@@ -189,14 +193,19 @@ type input struct {
 
 // openInput opens and checks a source. The caller closes the checkpoint.
 func openInput(src string, o Options) (*input, error) {
+	if info, err := os.Stat(src); err == nil && info.Mode().IsRegular() {
+		return openGGUF(src, o)
+	}
 	in, err := readInput(src)
 	if err != nil {
 		return nil, err
 	}
 	in.name = modelName(src)
-	if in.ckpt, err = safetensors.OpenDir(src); err != nil {
+	ckpt, err := safetensors.OpenDir(src)
+	if err != nil {
 		return nil, fmt.Errorf("convert: %w", err)
 	}
+	in.ckpt, in.shards = ckpt, func(h hash.Hash) error { return printShards(h, ckpt) }
 	if err := in.check(o); err != nil {
 		in.ckpt.Close()
 		return nil, err
@@ -206,7 +215,7 @@ func openInput(src string, o Options) (*input, error) {
 
 // readInput reads everything of a source but its tensors.
 func readInput(src string) (*input, error) {
-	in := &input{dir: src}
+	in := &input{vocab: func() (*tokenizer.Tokenizer, error) { return loadVocab(src) }}
 	var err error
 	in.config, err = os.ReadFile(filepath.Join(src, configName))
 	if err != nil {

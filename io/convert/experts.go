@@ -20,6 +20,19 @@ type projection struct {
 	expert func(e int) *numbers
 }
 
+// projections returns gate, up and down.
+func (l *layerExperts) projections() [3]*projection {
+	return [3]*projection{&l.gate, &l.up, &l.down}
+}
+
+// widen makes the projection of all n experts F32.
+func (p *projection) widen(n int) {
+	p.format = quant.Format{Kind: quant.F32}
+	for e := range n {
+		p.expert(e).m.format = p.format
+	}
+}
+
 // layout returns the layout of the records that the layer's experts become.
 func (l *layerExperts) layout(cfg *model.Config) model.ExpertLayout {
 	return model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, l.gate.format, l.up.format, l.down.format)
@@ -28,7 +41,7 @@ func (l *layerExperts) layout(cfg *model.Config) model.ExpertLayout {
 // blocks returns the record of one expert, block after block.
 func (l *layerExperts) blocks(e int) ([]block, error) {
 	var out []block
-	for _, p := range []*projection{&l.gate, &l.up, &l.down} {
+	for _, p := range l.projections() {
 		b, err := p.expert(e).blocks("", p.format.Layout)
 		if err != nil {
 			return nil, err
@@ -40,8 +53,9 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 
 // findExperts finds a layer's experts in any of three forms: stacked by projection
 // (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused
-// (mlp.experts.gate_up_proj [E, 2I, H], gate first), or one matrix for each expert
-// (mlp.experts.0.gate_proj [I, H]). Matrices that can have the wanted layout get it.
+// (mlp.experts.gate_up_proj or mlp.switch_mlp.gate_up_proj [E, 2I, H], gate first), or one matrix
+// for each expert (mlp.experts.0.gate_proj [I, H]). Matrices that can have the wanted layout get
+// it.
 func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant.Layout) (*layerExperts, error) {
 	p := fmt.Sprintf("model.layers.%d.mlp.", layer)
 	x := expertFinder{src: src, n: cfg.NumExperts, wish: w}
@@ -51,6 +65,11 @@ func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant
 	case src.has(p + "switch_mlp.gate_proj.weight"):
 		l.gate = x.stacked(p+"switch_mlp.gate_proj", i, h)
 		l.up = x.stacked(p+"switch_mlp.up_proj", i, h)
+		l.down = x.stacked(p+"switch_mlp.down_proj", h, i)
+	case src.has(p + "switch_mlp.gate_up_proj.weight"):
+		both, err := takeMatrix(src, p+"switch_mlp.gate_up_proj", []int{x.n}, 2*i, h, w)
+		x.note(err)
+		l.gate, l.up = x.cut(both, 2*i, 0, i), x.cut(both, 2*i, i, i)
 		l.down = x.stacked(p+"switch_mlp.down_proj", h, i)
 	case src.has(p + "experts.gate_up_proj"):
 		both := x.bare(p+"experts.gate_up_proj", 2*i, h)

@@ -15,7 +15,8 @@ const (
 	affine                 // codes, with a scale and a bias for each group: MLX
 	// 4-bit codes with a scale for each group, whose bias is -8 scales: compressed-tensors
 	centred
-	tiled // 8-bit floats, with a scale for each tile of fp8Tile rows and columns
+	tiled  // 8-bit floats, with a scale for each tile of fp8Tile rows and columns
+	packed // blocks of a quant.Block: GGUF
 )
 
 // fp8Tile is the side of the tiles that share a scale.
@@ -29,6 +30,7 @@ type found struct {
 	weight, scales, biases safetensors.Tensor
 	codes                  quant.Format // in the source: of affine and centred
 	format                 quant.Format // in the target
+	block                  *quant.Block // in the source, of packed
 }
 
 // fill widens the elements at, at+1, … to dst.
@@ -38,6 +40,9 @@ func (m *found) fill(dst []float32, at int) error {
 		return m.weight.Floats(dst, at)
 	case tiled:
 		return m.fillTiles(dst, at)
+	case packed:
+		m.fillBlocks(dst, at)
+		return nil
 	default:
 		return m.fillCodes(dst, at)
 	}
@@ -84,13 +89,37 @@ func (m *found) fillTiles(dst []float32, at int) error {
 	return nil
 }
 
+// fillBlocks is fill for blocks, of which the first and the last may be needed in part.
+func (m *found) fillBlocks(dst []float32, at int) {
+	b := m.block
+	for len(dst) > 0 {
+		n, off := len(dst)/b.Len*b.Len, at%b.Len
+		if off == 0 && n > 0 {
+			b.Unpack(dst[:n], m.weight.Data[b.Bytes(1, at):][:b.Bytes(1, n)])
+		} else {
+			one := make([]float32, b.Len)
+			b.Unpack(one, m.weight.Data[b.Bytes(1, at-off):][:b.Size])
+			n = copy(dst, one[off:])
+		}
+		dst, at = dst[n:], at+n
+	}
+}
+
 // rowRange is n rows of a matrix from first on.
 type rowRange struct{ first, n int }
 
 // numbers is ranges of rows of a matrix, one after the other, that become one matrix of the target.
 type numbers struct {
-	m    *found
-	rows []rowRange
+	m      *found
+	rows   []rowRange
+	pieces *pieces // nil: the columns stay in their order
+}
+
+// pieces is an order of columns: those of piece i of the target are those of piece from[i] of the
+// source. All pieces have width columns.
+type pieces struct {
+	width int
+	from  []int
 }
 
 // all returns every row.
@@ -111,6 +140,25 @@ func (x *numbers) count() int { return x.rowCount() * x.m.cols }
 // split calls fn for each run of the elements first to first+n that is contiguous in the matrix.
 // The run begins at element at of the matrix, and off elements after first.
 func (x *numbers) split(first, n int, fn func(at, off, n int) error) error {
+	if x.pieces == nil {
+		return x.runs(first, n, fn)
+	}
+	p, cols := x.pieces, x.m.cols
+	return x.runs(first, n, func(at, off, n int) error {
+		for n > 0 {
+			row, col := at/cols, at%cols
+			k := min(n, p.width-col%p.width)
+			if err := fn(row*cols+p.from[col/p.width]*p.width+col%p.width, off, k); err != nil {
+				return err
+			}
+			at, off, n = at+k, off+k, n-k
+		}
+		return nil
+	})
+}
+
+// runs is split as far as rows are concerned.
+func (x *numbers) runs(first, n int, fn func(at, off, n int) error) error {
 	off := 0
 	for _, r := range x.rows {
 		size := r.n * x.m.cols
@@ -157,7 +205,8 @@ func (m *found) array(a array) safetensors.Tensor {
 	return []safetensors.Tensor{m.weight, m.scales, m.biases}[a]
 }
 
-// bytes returns the bytes of an array of a matrix that is not tiled, range by range.
+// bytes returns the bytes of an array of a matrix that is not tiled, and whose columns stay, range
+// by range.
 func (x *numbers) bytes(a array) [][]byte {
 	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows
@@ -176,7 +225,7 @@ func (x *numbers) drop(first, n int, fn func([]byte)) {
 	if x.m.enc != tiled {
 		arrays = append(arrays, x.m.scales.Data, x.m.biases.Data)
 	}
-	_ = x.split(first, n, func(at, _, n int) error { // fn does not fail
+	_ = x.runs(first, n, func(at, _, n int) error { // fn does not fail
 		for _, a := range arrays {
 			if len(a) > 0 {
 				fn(a[at*len(a)/total : (at+n)*len(a)/total])

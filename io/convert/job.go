@@ -104,7 +104,7 @@ func (j *job) rest(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := j.out.vocab(ctx, j.in.dir); err != nil {
+	if err := j.out.vocab(ctx, j.in.vocab); err != nil {
 		return err
 	}
 	manifest, err := j.manifest()

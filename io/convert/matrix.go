@@ -24,7 +24,7 @@ func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (
 		return nil, err
 	}
 	m.choose(w)
-	return m, nil
+	return m, m.checkExact()
 }
 
 // takeEncoded takes a matrix in any encoding.
@@ -46,6 +46,10 @@ func takeEncoded(src *source, name string, stack []int, rows, cols int) (*found,
 		if len(stack) == 0 {
 			return takeTiles(src, name, rows, cols)
 		}
+	}
+	if b := quant.BlockNamed(string(t.DType)); b != nil && b.Len > 1 {
+		t, err := src.take(full, shape...)
+		return &found{enc: packed, rows: product(stack) * rows, cols: cols, weight: t, block: b}, err
 	}
 	t, err := src.takeFloat(full, shape...)
 	return &found{rows: product(stack) * rows, cols: cols, weight: t}, err
@@ -74,6 +78,15 @@ func (m *found) choose(w wish) {
 	default:
 		m.format = quant.Format{Kind: quant.F32}
 	}
+}
+
+// checkExact refuses blocks that would be rounded though nobody asked for that.
+func (m *found) checkExact() error {
+	if m.enc != packed || m.format.Kind == quant.Affine || m.block.Exact() {
+		return nil
+	}
+	return &SourceError{Tensor: m.weight.Name, Got: fmt.Sprintf("%s, which this program stores only in another form, rounded: "+
+		"ask for that with --bits 4 or 8, or take a file of another type", m.block)}
 }
 
 // takeCodes takes a matrix of affine codes. Bits and group follow from the shapes.
@@ -200,8 +213,10 @@ func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
 	if f.Kind != quant.Affine {
 		o, dtype := copyBytes, m.weight.DType
 		switch {
-		case m.enc == tiled:
+		case m.enc == tiled || x.pieces != nil && dtype == safetensors.BF16:
 			o, dtype = narrow, safetensors.BF16
+		case x.pieces != nil:
+			o, dtype = widen, safetensors.F32
 		case f.Kind == quant.F32 && dtype != safetensors.F32:
 			o, dtype = widen, safetensors.F32
 		}

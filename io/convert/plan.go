@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ type placed struct {
 // makePlan accounts for every tensor of the source. It reports all errors together.
 func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	specs := dense(cfg, src)
-	if cfg.Arch.Checkpoint().ZeroCentred {
+	if cfg.Arch.Checkpoint().ZeroCentred && !src.gguf {
 		if err := src.detectRaw(specs); err != nil {
 			return nil, err
 		}
@@ -83,6 +84,9 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	}
 	p.place()
 	p.shapes = src.shapes
+	if src.gguf {
+		p.widenExperts()
+	}
 	return p, p.sameLayout()
 }
 
@@ -110,6 +114,23 @@ func (p *plan) place() {
 		at += p.dense[i].bytes
 	}
 	p.denseSize = at
+}
+
+// widenExperts makes a projection F32 in all layers if it is of several types without codes, as is
+// usual in GGUF files: records of all layers are alike.
+func (p *plan) widenExperts() {
+	for i := range 3 {
+		formats := map[quant.Format]bool{}
+		for _, l := range p.layers {
+			formats[l.projections()[i].format] = true
+		}
+		if len(formats) < 2 || slices.ContainsFunc(slices.Collect(maps.Keys(formats)), func(f quant.Format) bool { return f.Kind == quant.Affine }) {
+			continue
+		}
+		for _, l := range p.layers {
+			l.projections()[i].widen(p.cfg.NumExperts)
+		}
+	}
 }
 
 // sameLayout sets the experts' layout, which must be the same in all layers.
@@ -167,15 +188,32 @@ func denseBlocks(src *source, s spec, o Options) ([]block, error) {
 		if err != nil {
 			return nil, err
 		}
-		return floatBlock(s.name, t, []int{s.rows, s.cols, 1}, false, false)
+		return floatBlock(s.name, s.part(t), []int{s.rows, s.cols, 1}, copyBytes)
 	default:
 		t, err := src.takeFloat(s.name, s.rows)
 		if err != nil {
 			return nil, err
 		}
-		shift := s.role == norm && src.raw
-		return floatBlock(s.name, t, []int{s.rows}, shift, s.role == vectorF32)
+		o := copyBytes
+		switch {
+		case s.role == norm && src.raw:
+			o = widenShift
+		case s.role == decay && src.gguf:
+			o = widenLog
+		case s.role == decay:
+			o = widen
+		}
+		return floatBlock(s.name, s.part(t), []int{s.rows}, o)
 	}
+}
+
+// part returns the numbers of a tensor that is no matrix, in the order that is asked for.
+func (s spec) part(t safetensors.Tensor) *numbers {
+	m := &found{rows: s.rows, cols: t.Elements() / s.rows, weight: t}
+	if s.from != nil {
+		return &numbers{m: m, rows: s.from.take}
+	}
+	return m.all()
 }
 
 // find takes a matrix, or the rows of another matrix of which it consists.
@@ -185,7 +223,7 @@ func (s spec) find(src *source, w wish) (*numbers, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &numbers{m: m, rows: s.from.take}, nil
+		return &numbers{m: m, rows: s.from.take, pieces: s.pieces}, nil
 	}
 	var stack []int
 	rows := s.rows
@@ -196,7 +234,9 @@ func (s spec) find(src *source, w wish) (*numbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.all(), nil
+	x := m.all()
+	x.pieces = s.pieces
+	return x, nil
 }
 
 // takeConv takes a convolution in either shape. The taps of a channel are contiguous in both.
@@ -207,14 +247,16 @@ func takeConv(src *source, s spec) (safetensors.Tensor, error) {
 	return src.takeFloat(s.name, s.rows, s.cols, 1)
 }
 
-// floatBlock keeps numbers as they are, with two exceptions: F16, for which there are no kernels,
-// becomes F32, and so do numbers to which 1 is added, to keep them exact.
-func floatBlock(name string, t safetensors.Tensor, shape []int, shift, wide bool) ([]block, error) {
-	b := block{name: name, dtype: t.DType, shape: shape, src: (&found{rows: 1, cols: t.Elements(), weight: t}).all()}
+// floatBlock keeps numbers as they are unless o says otherwise. F16, for which there are no
+// kernels, becomes F32, and so do numbers that are computed, to keep them exact.
+func floatBlock(name string, x *numbers, shape []int, o op) ([]block, error) {
+	b := block{name: name, dtype: x.m.weight.DType, shape: shape, src: x, op: o}
 	switch {
-	case shift:
-		b.dtype, b.op = safetensors.F32, widenShift
-	case t.DType == safetensors.F16 || wide && t.DType != safetensors.F32:
+	case o == widen && b.dtype == safetensors.F32:
+		b.op = copyBytes
+	case o != copyBytes:
+		b.dtype = safetensors.F32
+	case b.dtype == safetensors.F16:
 		b.dtype, b.op = safetensors.F32, widen
 	}
 	b, err := newBlock(b)

@@ -16,6 +16,7 @@ import (
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
 // Where other programs' packed directories keep the checkpoint's own files, and the file that synth
@@ -259,7 +260,7 @@ func (r *repacking) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.out.vocab(ctx, r.text); err != nil {
+	if err := r.out.vocab(ctx, func() (*tokenizer.Tokenizer, error) { return loadVocab(r.text) }); err != nil {
 		return err
 	}
 	if err := r.out.json(ctx, weights.ManifestName, r.manifest()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -37,6 +38,7 @@ var smallNames = []string{
 type smallFile struct {
 	name, path string
 	size       int64
+	content    []byte // if path is ""
 }
 
 // findSmall lists the small files of a source.
@@ -60,6 +62,10 @@ func findSmall(dir string) ([]smallFile, error) {
 }
 
 func (s smallFile) copy(w io.Writer) error {
+	if s.path == "" {
+		_, err := w.Write(s.content)
+		return err
+	}
 	f, err := os.Open(s.path)
 	if err != nil {
 		return fmt.Errorf("convert: %w", err)
@@ -76,14 +82,22 @@ func (s smallFile) copy(w io.Writer) error {
 func fingerprint(in *input, o Options) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "bits %d, of experts %d, layout %s\n", o.Bits, o.ExpertBits, o.layout())
-	for _, f := range in.ckpt.Files() {
+	if err := in.shards(h); err != nil {
+		return "", err
+	}
+	return smallPrint(h, in.small)
+}
+
+// printShards adds the tensor files of a checkpoint.
+func printShards(h hash.Hash, ckpt *safetensors.Checkpoint) error {
+	for _, f := range ckpt.Files() {
 		info, err := os.Stat(f.Path())
 		if err != nil {
-			return "", fmt.Errorf("convert: %w", err)
+			return fmt.Errorf("convert: %w", err)
 		}
 		fmt.Fprintf(h, "shard %q %d %d %x\n", filepath.Base(f.Path()), info.Size(), info.ModTime().UnixNano(), sha256.Sum256(f.Header()))
 	}
-	return smallPrint(h, in.small)
+	return nil
 }
 
 // smallPrint adds the small files and returns the fingerprint.
@@ -98,10 +112,14 @@ func smallPrint(h hash.Hash, small []smallFile) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// vocab writes vocab.bin for the tokenizer in a directory. If the tokenizer cannot be read it only
-// warns: the weights are useful with another tokenizer.
-func (o *output) vocab(ctx context.Context, dir string) error {
-	table, err := vocabTable(dir)
+// vocab writes vocab.bin for the tokenizer that load returns. If the tokenizer cannot be read it
+// only warns: the weights are useful with another tokenizer.
+func (o *output) vocab(ctx context.Context, load func() (*tokenizer.Tokenizer, error)) error {
+	t, err := load()
+	var table []byte
+	if err == nil {
+		table, err = vocabTable(t)
+	}
 	if err != nil {
 		o.meter.say(fmt.Sprintf("%s left out: %v", vocabName, err))
 		return nil
@@ -125,14 +143,10 @@ func loadVocab(dir string) (*tokenizer.Tokenizer, error) {
 	return tik, tikErr
 }
 
-// vocabTable returns vocab.bin for the tokenizer in a directory: u32 number of entries, u32 largest
+// vocabTable returns vocab.bin for a tokenizer: u32 number of entries, u32 largest
 // id, then for each id a u16 length and the bytes. Unused ids have length 0. Numbers are
 // little-endian.
-func vocabTable(dir string) ([]byte, error) {
-	t, err := loadVocab(dir)
-	if err != nil {
-		return nil, err
-	}
+func vocabTable(t *tokenizer.Tokenizer) ([]byte, error) {
 	n := t.VocabSize()
 	if n < 1 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("vocabulary of %d tokens", n)

@@ -9,9 +9,19 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
+// tensors is where the tensors of a source are.
+type tensors interface {
+	// Names returns the names of all tensors, sorted.
+	Names() []string
+	Tensor(name string) (safetensors.Tensor, bool)
+	// Drop is told of a part of a tensor that it will not be read again soon.
+	Drop(data []byte)
+	Close() error
+}
+
 // source is the tensors of a checkpoint under their names in the pack.
 type source struct {
-	ckpt  *safetensors.Checkpoint
+	ckpt  tensors
 	names map[string]string // pack name to the checkpoint's
 	used  map[string]bool   // pack names that were taken
 	left  left
@@ -19,6 +29,9 @@ type source struct {
 	raw bool
 	// shapes are checks of numbers in the checkpoint, to be made once they can be read.
 	shapes []shapeCheck
+	// gguf means that a converter of that format has changed what package ggufmodel says, and tiled
+	// that value heads of linear attention are in another order.
+	gguf, tiled bool
 }
 
 // left counts tensors that a text model does not need.
@@ -68,8 +81,12 @@ func packName(name string, l *left) (pack string, ok bool) {
 }
 
 // openSource indexes a checkpoint's tensors.
-func openSource(ckpt *safetensors.Checkpoint, cfg *model.Config) (*source, error) {
+func openSource(ckpt tensors, cfg *model.Config) (*source, error) {
 	s := &source{ckpt: ckpt, names: map[string]string{}, used: map[string]bool{}}
+	if g, ok := ckpt.(*ggufTensors); ok {
+		s.gguf, s.tiled = true, g.model.TiledHeads()
+		s.left.drafts = len(g.model.Unused)
+	}
 	rename := strings.NewReplacer(cfg.Arch.Checkpoint().Rename...)
 	for _, name := range ckpt.Names() {
 		pack, ok := packName(name, &s.left)
@@ -183,6 +200,9 @@ func isFloat(d safetensors.DType) bool {
 func (s *source) leftover() []error {
 	var names []string
 	for pack, name := range s.names {
+		if t, ok := s.peek(pack); ok {
+			name = t.Name // of a GGUF file
+		}
 		if !s.used[pack] {
 			names = append(names, name)
 		}

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -17,8 +18,8 @@ const (
 	floatMatrix
 	// [rows] that scales a normalised vector; zero-centred in raw checkpoints of some families
 	norm
-	vector    // [rows], kept as it is
-	vectorF32 // [rows], stored as F32
+	vector // [rows], kept as it is
+	decay  // [rows], A_log, stored as F32
 	// [rows, cols] with cols taps, and an axis of 1 after them or, in raw checkpoints, between
 	conv
 )
@@ -32,9 +33,10 @@ type spec struct {
 	byHead     bool  // each head multiplies by rows of its own, so the rows stay in order
 	stack      int   // if above 0, the source has the rows in a stack of this many matrices
 	from       *part // if not nil, the rows are part of another matrix in the source
+	pieces     *pieces
 }
 
-// part is rows of a matrix in the source.
+// part is rows of a matrix or vector in the source.
 type part struct {
 	name string // as in the pack, without ".weight"
 	rows int    // of the whole
@@ -110,16 +112,23 @@ func mixerSpecs(c *model.Config, src *source, p string, m model.Mixer) []spec {
 func deltaNetSpecs(c *model.Config, src *source, p string) []spec {
 	h, heads := c.HiddenSize, c.LinearNumValueHeads
 	out := projectionSpecs(c, p)
-	if src.has(p+"in_proj_qkvz.weight") || src.has(p+"in_proj_ba.weight") {
-		regroup(c, p, out)
+	if src.has(p + "in_proj_qkvz.weight") {
+		regroupInputs(c, p, out[:2])
 	}
-	return append(out,
+	if src.has(p + "in_proj_ba.weight") {
+		regroupGates(c, p, out[2:])
+	}
+	out = append(out,
 		spec{name: p + "conv1d.weight", role: conv, rows: c.LinearConvDim(), cols: c.LinearConvKernelDim},
-		spec{name: p + "A_log", role: vectorF32, rows: heads},
+		spec{name: p + "A_log", role: decay, rows: heads},
 		spec{name: p + "dt_bias", role: vector, rows: heads},
 		// plain in every kind of checkpoint
 		spec{name: p + "norm.weight", role: vector, rows: c.LinearValueHeadDim},
 		spec{name: p + "out_proj", rows: h, cols: c.LinearValueDim()})
+	if src.tiled {
+		untile(c, out)
+	}
+	return out
 }
 
 // projectionSpecs lists the four projections of gated delta-net's input.
@@ -133,28 +142,36 @@ func projectionSpecs(c *model.Config, p string) []spec {
 	}
 }
 
-// regroup makes the four projections parts of the two that qwen3_next is trained with, whose rows
-// are interleaved by key head. For each key head, in_proj_qkvz has its query, its key, and the
-// values and output gates of the value heads that share it; in_proj_ba has b, then a, of these
-// value heads.
-func regroup(c *model.Config, p string, projections []spec) {
+// rowsOfGroups returns n rows of every group of rows, from first on.
+func rowsOfGroups(groups, size, first, n int) []rowRange {
+	out := make([]rowRange, groups)
+	for i := range out {
+		out[i] = rowRange{i*size + first, n}
+	}
+	return out
+}
+
+// regroupInputs makes the projections qkv and z parts of the one that qwen3_next is trained with,
+// whose rows are interleaved by key head: for each, in_proj_qkvz has its query, its key, and the
+// values and output gates of the value heads that share it.
+func regroupInputs(c *model.Config, p string, projections []spec) {
 	dk, dv, heads := c.LinearKeyHeadDim, c.LinearValueHeadDim, c.LinearNumKeyHeads
 	each := c.LinearNumValueHeads / heads // value heads of a key head
 	group := 2*dk + 2*each*dv
-	// rows returns n rows of every group from first on.
-	rows := func(group, first, n int) []rowRange {
-		out := make([]rowRange, heads)
-		for i := range out {
-			out[i] = rowRange{i*group + first, n}
-		}
-		return out
-	}
-	q, k, v := rows(group, 0, dk), rows(group, dk, dk), rows(group, 2*dk, each*dv)
-	for i, take := range [][]rowRange{append(append(q, k...), v...), rows(group, 2*dk+each*dv, each*dv)} {
+	rows := func(first, n int) []rowRange { return rowsOfGroups(heads, group, first, n) }
+	for i, take := range [][]rowRange{slices.Concat(rows(0, dk), rows(dk, dk), rows(2*dk, each*dv)), rows(2*dk+each*dv, each*dv)} {
 		projections[i].from = &part{name: p + "in_proj_qkvz", rows: heads * group, take: take}
 	}
-	for i, take := range [][]rowRange{rows(2*each, each, each), rows(2*each, 0, each)} {
-		projections[2+i].from = &part{name: p + "in_proj_ba", rows: heads * 2 * each, take: take}
+}
+
+// regroupGates makes the projections a and b parts of in_proj_ba, which has for each key head b,
+// then a, of the value heads that share it.
+func regroupGates(c *model.Config, p string, projections []spec) {
+	heads := c.LinearNumKeyHeads
+	each := c.LinearNumValueHeads / heads
+	for i, first := range []int{each, 0} {
+		take := rowsOfGroups(heads, 2*each, first, each)
+		projections[i].from = &part{name: p + "in_proj_ba", rows: heads * 2 * each, take: take}
 	}
 }
 

@@ -3,6 +3,7 @@ package gguf
 import (
 	"fmt"
 	"os"
+	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/internal/mapfault"
 	"golang.org/x/sys/unix"
@@ -59,6 +60,23 @@ func (f *File) Path() string { return f.path }
 
 // Bytes returns the size of the file.
 func (f *File) Bytes() int64 { return int64(len(f.mapping)) }
+
+// drop tells the system that the whole pages of a view of this file will not be read again soon. It
+// ignores views of other files.
+func (f *File) drop(data []byte) {
+	if len(data) == 0 || len(f.mapping) == 0 {
+		return
+	}
+	base, at := uintptr(unsafe.Pointer(unsafe.SliceData(f.mapping))), uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	if at < base || at-base >= uintptr(len(f.mapping)) {
+		return
+	}
+	page := os.Getpagesize()
+	from, to := int(at-base)/page*page, (int(at-base)+len(data))/page*page
+	if from < to {
+		_ = unix.Madvise(f.mapping[from:to], unix.MADV_DONTNEED) // only advice
+	}
+}
 
 // Close unmaps the file. Its views must not be used afterwards. A second Close does nothing.
 func (f *File) Close() error {

@@ -166,6 +166,14 @@ func (m *Model) Bytes() int64 {
 	return n
 }
 
+// Drop tells the system that a part of a tensor will not be read again soon, so that reading
+// through a model does not fill memory.
+func (m *Model) Drop(data []byte) {
+	for _, f := range m.files {
+		f.drop(data)
+	}
+}
+
 // Close unmaps all files. Views of them must not be used afterwards.
 func (m *Model) Close() error {
 	var errs []error

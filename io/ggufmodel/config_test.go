@@ -69,21 +69,22 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		arch       model.Arch
 		name, want string
+		shared     model.SharedExpert
 	}{
-		{model.Qwen3Next, "ssm_in.weight", "linear_attn.in_proj_qkvz.weight"},
-		{model.Qwen35MoE, "ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight"},
-		{model.Glm4MoE, "ffn_up_shexp.weight", "mlp.shared_experts.up_proj.weight"},
-		{model.Qwen3MoE, "ffn_up_shexp.weight", ""},
-		{model.DeepseekV3, "attn_k_b.weight", "self_attn.embed_q.weight"},
-		{model.DeepseekV3, "attn_kv_b.weight", "self_attn.kv_b_proj.weight"},
-		{model.Qwen3MoE, "attn_q", ""},
-		{model.Qwen3MoE, "attn_q.scale", ""},
-		{model.Qwen3MoE, "attn_sinks.weight", ""},
+		{"ssm_in.weight", "linear_attn.in_proj_qkvz.weight", 0},
+		{"ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight", model.SharedExpertGated},
+		{"ffn_up_shexp.weight", "mlp.shared_experts.up_proj.weight", model.SharedExpertUngated},
+		{"ffn_up_shexp.weight", "", model.NoSharedExpert},
+		{"ffn_gate_inp_shexp.weight", "mlp.shared_expert_gate.weight", model.SharedExpertGated},
+		{"attn_k_b.weight", "self_attn.embed_q.weight", 0},
+		{"attn_kv_b.weight", "self_attn.kv_b_proj.weight", 0},
+		{"attn_q", "", 0},
+		{"attn_q.scale", "", 0},
+		{"attn_sinks.weight", "", 0},
 	} {
-		if got := ggufmodel.PackName(c.arch, c.name); got != c.want {
-			t.Errorf("%s of %s is %q, want %q", c.name, c.arch, got, c.want)
+		if got := ggufmodel.PackName(c.name, c.shared); got != c.want {
+			t.Errorf("%s is %q, want %q", c.name, got, c.want)
 		}
 	}
 }

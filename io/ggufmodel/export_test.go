@@ -6,6 +6,6 @@ import "github.com/moeflux/moeflux-actor/model"
 
 func RuleCount() int { return len(rules) }
 
-func PackName(arch model.Arch, name string) string { return rules[arch].packName(name) }
+func PackName(name string, shared model.SharedExpert) string { return packName(name, shared) }
 
 func (m *Model) Templates() any { return m.templates() }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/io/gguf"
+	"github.com/moeflux/moeflux-actor/model"
 )
 
 // whole are the names of tensors outside of layers, and those that they have in a pack.
@@ -45,8 +46,12 @@ var alone = map[string]string{
 	"ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias", "exp_probs_b.bias": "mlp.gate.e_score_correction_bias",
 }
 
-// packName returns the name of a layer's tensor in a pack, "" if the family has none like it.
-func (r rule) packName(name string) string {
+// sharedNames are what packs call shared experts.
+var sharedNames = map[model.SharedExpert]string{model.SharedExpertGated: "shared_expert.", model.SharedExpertUngated: "shared_experts."}
+
+// packName returns the name of a layer's tensor in a pack, "" if no model with such shared experts
+// has one like it.
+func packName(name string, experts model.SharedExpert) string {
 	if to := alone[name]; to != "" {
 		return to
 	}
@@ -54,10 +59,12 @@ func (r rule) packName(name string) string {
 	if !ok || last != "weight" && last != "bias" {
 		return ""
 	}
-	if proj, ok := strings.CutSuffix(stem, "_shexp"); ok && r.shared != "" && proj != "ffn_gate_inp" {
-		if to := inLayer[proj+"."]; to != "" {
-			return "mlp." + r.shared + "." + strings.TrimPrefix(to, "mlp.") + last
+	if proj, ok := strings.CutSuffix(stem, "_shexp"); ok && proj != "ffn_gate_inp" {
+		to, shared := inLayer[proj+"."], sharedNames[experts]
+		if to == "" || shared == "" {
+			return ""
 		}
+		return "mlp." + shared + strings.TrimPrefix(to, "mlp.") + last
 	}
 	if to := inLayer[stem+"."]; to != "" {
 		return to + last
@@ -78,7 +85,7 @@ func (m *Model) index() error {
 				m.Unused = append(m.Unused, t)
 				continue
 			}
-			if name = m.rule.packName(in); name != "" {
+			if name = packName(in, m.Config.SharedExpert); name != "" {
 				name = fmt.Sprintf("model.layers.%d.%s", layer, name)
 			}
 		}

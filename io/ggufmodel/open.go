@@ -34,7 +34,11 @@ func (e *ArchError) Error() string {
 	if e.Name == "" {
 		return fmt.Sprintf("gguf: %s has no general.architecture, so nobody can tell what its tensors mean", e.Path)
 	}
-	return fmt.Sprintf("gguf: %s: the architecture %q is not read from GGUF files; read are %s", e.Path, e.Name, strings.Join(Architectures(), ", "))
+	why := ""
+	if lacks := model.Missing(strings.ReplaceAll(e.Name, "-", "_")); lacks != "" {
+		why = ": the engine lacks " + lacks
+	}
+	return fmt.Sprintf("gguf: %s: the architecture %q is not read from GGUF files%s; read are %s", e.Path, e.Name, why, strings.Join(Architectures(), ", "))
 }
 
 // Architectures returns what general.architecture may be, sorted.

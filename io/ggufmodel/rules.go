@@ -6,8 +6,6 @@ import "github.com/moeflux/moeflux-actor/model"
 type rule struct {
 	// config fills in the keys of config.json from those of the file.
 	config func(k *keys, c object)
-	// shared is the name of the shared experts, "" if the family has none.
-	shared string
 	// tiled means that value heads of linear attention stand apart: first the first of each key
 	// head, then the second of each, and so on. In checkpoints those of a key head are together.
 	tiled bool
@@ -16,9 +14,9 @@ type rule struct {
 // rules are the families whose files are read. A family without one is refused by name.
 var rules = map[model.Arch]rule{
 	model.Qwen3MoE:   {config: qwen3MoE},
-	model.Qwen3Next:  {config: hybrid, shared: "shared_expert"},
-	model.Qwen35MoE:  {config: hybrid, shared: "shared_expert", tiled: true},
-	model.DeepseekV3: {config: deepseek, shared: "shared_experts"},
-	model.Glm4MoE:    {config: glm4MoE, shared: "shared_experts"},
+	model.Qwen3Next:  {config: hybrid},
+	model.Qwen35MoE:  {config: hybrid, tiled: true},
+	model.DeepseekV3: {config: deepseek},
+	model.Glm4MoE:    {config: glm4MoE},
 	model.MiniMaxM2:  {config: miniMaxM2},
 }

@@ -27,8 +27,8 @@ type Text struct {
 	ConfigJSON []byte
 }
 
-// Text reads tokenizer and chat templates from the metadata. A tokenizer that is missing, damaged or
-// of an unknown kind is Refused, since the model runs on ids without it.
+// Text reads tokenizer and chat templates from the metadata. A tokenizer that is missing, damaged
+// or of an unknown kind is Refused, since the model runs on ids without it.
 func (m *Model) Text() (*Text, error) {
 	t, config := &Text{}, map[string]any{}
 	own := t.read(m.File.Metadata())

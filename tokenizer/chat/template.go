@@ -100,8 +100,8 @@ func Load(dir string, o Options) (*Template, error) {
 	return nil, &NoTemplateError{Dir: dir}
 }
 
-// FromConfig makes the template that the content of a tokenizer_config.json has; name is what errors
-// call it. The error is a *NoTemplateError if there is none.
+// FromConfig makes the template that the content of a tokenizer_config.json has; name is what
+// errors call it. The error is a *NoTemplateError if there is none.
 func FromConfig(name string, config []byte, o Options) (*Template, error) {
 	var object map[string]json.RawMessage
 	err := json.Unmarshal(config, &object)
