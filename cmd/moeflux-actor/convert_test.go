@@ -14,6 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
+	"github.com/moeflux/moeflux-actor/model"
 )
 
 // GGUF files that the reader's tests have.
@@ -198,8 +199,9 @@ func TestConvertInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o := callWith(ctx, testEnv(), "", "convert", src, dst)
-	if o.code != exitInterrupted || !strings.Contains(o.stderr, "give the same command again to go on") || strings.Count(o.stderr, "\n") != 1 {
-		t.Errorf("exit %d, stderr %q, want %d and how to go on", o.code, o.stderr, exitInterrupted)
+	if o.code != exitInterrupted || !strings.Contains(o.stderr, "give the same command again to go on") ||
+		!strings.Contains(o.stderr, "1 for pictures, 2 of layers that predict further tokens") || strings.Count(o.stderr, "\n") != 2 {
+		t.Errorf("exit %d, stderr %q, want %d, what is left out, and how to go on", o.code, o.stderr, exitInterrupted)
 	}
 	if _, err := os.Stat(dst); err == nil {
 		t.Errorf("%s exists after an interruption", dst)
@@ -218,18 +220,20 @@ func TestConvertInterrupted(t *testing.T) {
 	mustCall(t, "", "inspect", dst, "--verify")
 }
 
-// Families that the engine does not run are refused by name before anything is written.
+// Families that the engine does not run are refused by name, with what is missing, before anything
+// is written.
 func TestConvertRefusesFamilies(t *testing.T) {
 	for _, config := range []string{
-		`{"model_type": "gpt_oss"}`, `{"model_type": "hy_v3"}`, `{"model_type": "glm_moe_dsa"}`, `{"model_type": "deepseek_v32"}`,
-		`{"model_type": "mistral4"}`, `{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
+		`{"model_type": "gpt_oss"}`, `{"model_type": "glm_moe_dsa"}`, `{"model_type": "deepseek_v32"}`,
+		`{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
 		`{"model_type": "minimax_m3_vl", "text_config": {}}`,
 	} {
 		src := filepath.Dir(writeFile(t, "config.json", config))
 		dst := filepath.Join(t.TempDir(), "model")
 		o := call(t, "", "convert", src, dst)
 		name := strings.Split(config, `"`)[3]
-		if want := fmt.Sprintf("model_type %q is not supported; supported: deepseek_v3, glm4_moe", name); o.code != exitFailed || !strings.Contains(o.stderr, want) {
+		want := fmt.Sprintf("model_type %q is not supported: the engine lacks %s; supported: deepseek_v3, glm4_moe", name, model.Missing(name))
+		if o.code != exitFailed || model.Missing(name) == "" || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: exit %d, %q; want %d and %q", name, o.code, o.stderr, exitFailed, want)
 		}
 		checkErrorLine(t, o)

@@ -127,8 +127,8 @@ func TestConvertFixtures(t *testing.T) {
 // What text does not need is left out, and said.
 func TestConvertLeavesOut(t *testing.T) {
 	for name, want := range map[string]string{
-		fixtures.Qwen35MoEBF16: "1 tensors that read pictures and 2 tensors of layers that predict further tokens left out: text does not need them",
-		fixtures.HyV3BF16:      "29 tensors of layers that predict further tokens left out: text does not need them",
+		fixtures.Qwen35MoEBF16: "tensors left out, since text does not need them: 1 for pictures, 2 of layers that predict further tokens",
+		fixtures.HyV3BF16:      "tensors left out, since text does not need them: 29 of layers that predict further tokens",
 		fixtures.Mistral4BF16:  "",
 	} {
 		var said []string

@@ -41,15 +41,15 @@ type left struct{ vision, drafts int }
 func (l left) String() string {
 	var parts []string
 	if l.vision > 0 {
-		parts = append(parts, fmt.Sprintf("%d tensors that read pictures", l.vision))
+		parts = append(parts, fmt.Sprintf("%d for pictures", l.vision))
 	}
 	if l.drafts > 0 {
-		parts = append(parts, fmt.Sprintf("%d tensors of layers that predict further tokens", l.drafts))
+		parts = append(parts, fmt.Sprintf("%d of layers that predict further tokens", l.drafts))
 	}
 	if parts == nil {
 		return ""
 	}
-	return strings.Join(parts, " and ") + " left out: text does not need them"
+	return "tensors left out, since text does not need them: " + strings.Join(parts, ", ")
 }
 
 // Prefixes of tensors that a text model does not need: extra heads that predict further tokens, and
