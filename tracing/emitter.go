@@ -150,8 +150,8 @@ func (e *Emitter) readEnds() (over []record.StepEnded) {
 	return over
 }
 
-// readSteps notes the steps that were formed, and of what. Only those with sampled requests stay.
-func (e *Emitter) readSteps() {
+// readNew notes the steps that were formed.
+func (e *Emitter) readNew() {
 	drain(e, &e.log.Steps, &e.at.steps, func(r *record.Step) int64 { return r.BeganNS }, func(r *record.Step) {
 		e.newest = r.Step
 		t := e.newTree()
@@ -159,7 +159,16 @@ func (e *Emitter) readSteps() {
 		e.steps[r.Step] = t
 		e.order = append(e.order, t)
 	})
+}
+
+// readSteps notes the steps that were formed, and of what. Only those with sampled requests stay. A
+// step's own record is written before its segments: one that is not known yet came meanwhile.
+func (e *Emitter) readSteps() {
+	e.readNew()
 	drain(e, &e.log.Segments, &e.at.segments, func(*record.Segment) int64 { return 0 }, func(r *record.Segment) {
+		if r.Step > e.newest {
+			e.readNew()
+		}
 		if t := e.steps[r.Step]; t != nil {
 			t.segments = append(t.segments, *r)
 			t.rows += r.Rows

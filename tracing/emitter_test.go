@@ -115,6 +115,37 @@ func (r *rig) named(name string) (of []tracetest.SpanStub) {
 	return of
 }
 
+// A step keeps its requests, however much is written between the moments at which its own record
+// and those of its segments are looked for.
+func TestStepsWhileTheyAreWritten(t *testing.T) {
+	for range 100 {
+		r := newRig(t, 1<<22)
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			for at := range int64(200) {
+				r.form(at, 1)
+			}
+		}()
+		for done := false; !done; {
+			select {
+			case <-written:
+				done = true
+			default:
+			}
+			r.e.readSteps()
+		}
+		for _, t := range r.e.order {
+			if !t.decided {
+				r.t.Fatalf("step %d has %d of its %d rows", t.rec.Step, t.rows, t.rec.Rows)
+			}
+		}
+		if n := len(r.e.order); n != 200 {
+			t.Fatalf("%d steps of 200", n)
+		}
+	}
+}
+
 func (r *rig) count(want map[string]int) {
 	r.t.Helper()
 	for name, n := range want {
