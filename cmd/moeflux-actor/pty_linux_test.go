@@ -130,7 +130,6 @@ func TestOnATerminal(t *testing.T) {
 	p.waitFor("Say something")
 	p.press("wri你好" + backspace + backspace + "te" + enter)
 	p.waitFor("\n\t") // the demo model begins with a tab, shown as such
-	time.Sleep(200 * time.Millisecond)
 	p.press(ctrlC)
 	p.waitFor("(stopped)")
 	p.press("dropped")
@@ -139,7 +138,7 @@ func TestOnATerminal(t *testing.T) {
 	p.waitFor("^C")
 	p.press(up + "!" + enter)
 	p.waitFor("write!")
-	time.Sleep(500 * time.Millisecond)
+	p.waitFor("\n\t")
 	p.press(ctrlC)
 	p.waitFor("(stopped)")
 	p.press("/save " + file + enter)
