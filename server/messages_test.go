@@ -138,6 +138,9 @@ func TestMessagesStream(t *testing.T) {
 	}
 	text, _ := json.Marshal(got)
 	same2(t, string(text), whole)
+	if !strings.Contains(whole, `"input_tokens":9,"cache_creation_input_tokens":null,"cache_read_input_tokens":null`) {
+		t.Errorf("usage without cache_control: %s", whole)
+	}
 	if order[0] != "message_start" || order[len(order)-1] != "message_stop" || order[len(order)-2] != "message_delta" {
 		t.Errorf("events: %q", order)
 	}

@@ -46,12 +46,12 @@ type Block struct {
 
 // Usage is what an answer took. The three kinds of tokens of a prompt add up to all of it. As
 // documented, a prompt has tokens that were known, or are from now on, where the request marks
-// blocks with cache_control, and input_tokens alone where it does not; account says what was known
-// of any.
+// blocks with cache_control. Where it does not, all are input_tokens, and the others are null, not
+// 0, which would deny that some were known; account says what was known of any.
 type Usage struct {
 	Input   int          `json:"input_tokens"`
-	Created int          `json:"cache_creation_input_tokens"`
-	Read    int          `json:"cache_read_input_tokens"`
+	Created *int         `json:"cache_creation_input_tokens"`
+	Read    *int         `json:"cache_read_input_tokens"`
 	Output  int          `json:"output_tokens"`
 	Account *api.Account `json:"moeflux,omitempty"`
 }
@@ -72,7 +72,7 @@ func (a *turnReply) message() Message {
 	m := Message{ID: a.id, Type: "message", Role: "assistant", Model: a.served.Name, Content: []Block{}}
 	m.Usage = Usage{Input: a.prompt}
 	if a.call.Cached && a.prompt > 0 { // the last token is read each time
-		m.Usage = Usage{Input: 1, Read: a.reused, Created: a.prompt - a.reused - 1}
+		m.Usage = Usage{Input: 1, Read: new(a.reused), Created: new(a.prompt - a.reused - 1)}
 	}
 	return m
 }
