@@ -189,34 +189,26 @@ func (c *checker) matrix(name string, m *Matrix) {
 		c.fail("%s [%d, %d]: panels hold multiples of %d rows", name, m.Rows, m.Cols, quant.PanelRows)
 		return
 	}
-	rowBytes, group, align := weightLayout(m)
-	c.bytes(name, m.Weight, product(m.Rows, rowBytes), align)
-	if group == 0 {
-		if c.err == nil && (m.Scales.Buf != nil || m.Biases.Buf != nil) {
-			c.fail("%s: format %v has neither scales nor biases", name, m.Format)
-		}
-		return
+	c.bytes(name, m.Weight, product(m.Rows, product(m.Cols, m.Format.Bits())/8), m.Format.WordBytes())
+	groups, coding := 0, m.Format.Coding()
+	if m.Format.Codes() {
+		groups = product(m.Rows, m.Cols/m.Format.Group())
 	}
-	n := product(m.Rows, m.Cols/group*2)
-	if c.ok() {
-		c.bytes("scales", m.Scales, n, 2)
-		c.bytes("biases", m.Biases, n, 2)
+	c.numbers(name, "scales", m, m.Scales, groups, coding.ScaleBytes())
+	c.numbers(name, "biases", m, m.Biases, groups, coding.BiasBytes())
+}
+
+// numbers requires a number of the given size for each group, or nothing if the format has none.
+func (c *checker) numbers(name, what string, m *Matrix, v View, groups, size int) {
+	switch {
+	case !c.ok():
+	case size == 0 && v.Buf != nil:
+		c.fail("%s: format %v has no %s", name, m.Format, what)
+	case size != 0:
+		c.bytes(what, v, product(groups, size), size)
 		if !c.ok() {
 			c.err.Why = name + " " + c.err.Why
 		}
-	}
-}
-
-// weightLayout returns how many bytes a row of m has, how many inputs share a scale (0 if there are
-// no scales), and the alignment. The format is valid. Codes are in 32-bit words.
-func weightLayout(m *Matrix) (rowBytes, group, align int) {
-	switch m.Format.Kind {
-	case quant.F32:
-		return product(m.Cols, 4), 0, 4
-	case quant.BF16:
-		return product(m.Cols, 2), 0, 2
-	default:
-		return product(m.Cols, m.Format.Bits) / 8, m.Format.Group, 4
 	}
 }
 

@@ -22,14 +22,14 @@ func room(n int) View { return View{Buf: &fakeBuffer{n + 8}, Offset: 8} }
 func floats(n int) View { return room(4 * n) }
 
 var (
-	q4  = quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
-	f32 = quant.Format{Kind: quant.F32}
-	b16 = quant.Format{Kind: quant.BF16}
+	q4  = quant.Affine(4, 32)
+	f32 = quant.F32
+	b16 = quant.BF16
 )
 
 func matrix(rows, cols int, f quant.Format) Matrix {
 	m := Matrix{Rows: rows, Cols: cols, Format: f, Weight: room(f.WeightBytes(rows, cols))}
-	if f.Kind == quant.Affine {
+	if f.Codes() {
 		m.Scales, m.Biases = room(f.ScaleBytes(rows, cols)), room(f.ScaleBytes(rows, cols))
 	}
 	return m
@@ -129,12 +129,9 @@ func mats[T any](name string, at func(o *T) *Matrix) []bad[T] {
 		size(name+" rows", func(o *T) *int { return &at(o).Rows }),
 		size(name+" cols", func(o *T) *int { return &at(o).Cols }),
 		[]bad[T]{
-			{name + " kind", func(o *T) { at(o).Format.Kind = 9 }, "unknown kind"},
-			{name + " bits", func(o *T) { at(o).Format.Bits = 5 }, "5 bits"},
-			{name + " group", func(o *T) { at(o).Format.Group = 48 }, "groups of 48"},
 			{name + " layout", func(o *T) { at(o).Format.Layout = 2 }, "unknown layout"},
 			{name + " panels", func(o *T) { at(o).Format.Layout, at(o).Rows = quant.Panels, at(o).Rows/16*16+1 }, "multiples of 16"},
-			{name + " group does not divide", func(o *T) { at(o).Format.Group, at(o).Cols = 64, 96 }, "do not divide"},
+			{name + " group does not divide", func(o *T) { at(o).Format, at(o).Cols = quant.Affine(4, 64), 96 }, "do not divide"},
 		})
 }
 

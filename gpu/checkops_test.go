@@ -98,7 +98,7 @@ func TestCheckMatMul(t *testing.T) {
 		[]bad[MatMul]{
 			{"X stride", func(o *MatMul) { o.XStride = 63 }, "stride 63"},
 			{"Y stride", func(o *MatMul) { o.YStride = 4 }, "stride 4"},
-			{"scales of bf16", func(o *MatMul) { o.W.Format = b16; o.W.Weight = room(640) }, "neither scales"},
+			{"scales of bf16", func(o *MatMul) { o.W.Format = b16; o.W.Weight = room(640) }, "no scales"},
 			same("in place", func(o *MatMul) { o.Y = o.X }),
 			same("interleaved too tightly", func(o *MatMul) { o.X = floats(300); o.Y, o.YStride = o.X.Floats(63), 70 }),
 			same("interleaved into the next row", func(o *MatMul) { o.X = floats(300); o.Y, o.YStride = o.X.Floats(66), 70 }),

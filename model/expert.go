@@ -3,13 +3,18 @@ package model
 import "github.com/moeflux/moeflux-actor/model/quant"
 
 // ExpertPart is one of an expert's three matrices inside its record. Offsets are bytes from the
-// start of the record; those of scales and biases count only for affine formats.
+// start of the record; those of scales and biases count only if the format has them.
 type ExpertPart struct {
 	Rows, Cols   int
 	Format       quant.Format
 	WeightOffset int
 	ScalesOffset int
 	BiasesOffset int
+}
+
+// Offset returns where a part of the matrix lies in the record.
+func (p *ExpertPart) Offset(part quant.Part) int {
+	return [quant.NumParts]int{p.WeightOffset, p.ScalesOffset, p.BiasesOffset}[part]
 }
 
 // ExpertLayout is the layout of one routed expert's record: gate, up and down projection one after

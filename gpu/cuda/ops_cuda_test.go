@@ -138,8 +138,8 @@ func bytesOf(f quant.Format, rows, cols int) int {
 // The operations of a decoded token at real sizes.
 func BenchmarkOps(b *testing.B) {
 	x := openOps(b)
-	q4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
-	panels, bf16 := q4, quant.Format{Kind: quant.BF16}
+	q4 := quant.Affine(4, 64)
+	panels, bf16 := q4, quant.BF16
 	panels.Layout = quant.Panels
 	for _, c := range []struct {
 		rows, cols int

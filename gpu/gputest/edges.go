@@ -68,16 +68,16 @@ func edges(s *setup, f quant.Format, copies int) {
 // heldOff is how far off a device may hold the inputs of an affine matrix, see gpu.MatMul; nil: not
 // at all.
 func heldOff(f quant.Format, x []float32) []float64 {
-	if f.Kind != quant.Affine {
+	if !f.Codes() {
 		return nil
 	}
 	off := make([]float64, len(x))
-	for g := 0; g < len(x); g += f.Group {
+	for g := 0; g < len(x); g += f.Group() {
 		most := 0.
-		for _, v := range x[g : g+f.Group] {
+		for _, v := range x[g : g+f.Group()] {
 			most = max(most, math.Abs(float64(v)))
 		}
-		for i := g; i < g+f.Group; i++ {
+		for i := g; i < g+f.Group(); i++ {
 			off[i] = 2 * unit * most
 		}
 	}

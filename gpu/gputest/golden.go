@@ -28,7 +28,7 @@ func goldenUnpack(s *setup) {
 	for i := range 4 {
 		binary.LittleEndian.PutUint32(codes[4*i:], 0x76543210)
 	}
-	table := gpu.Matrix{Rows: 1, Cols: 32, Format: quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}}
+	table := gpu.Matrix{Rows: 1, Cols: 32, Format: quant.Affine(4, 32)}
 	table.Weight = s.place("codes", codes, 4).view()
 	table.Scales = s.place("scales", s.bf16s([]float32{0.5}), 2).view()
 	table.Biases = s.place("biases", s.bf16s([]float32{-1}), 2).view()

@@ -32,7 +32,7 @@ func latentCases() []testCase {
 		testCase{"copyheads", func(s *setup) { copyHeads(s, 3, 2, 5) }},
 		testCase{"matmul/bias", func(s *setup) { biased(s, 13, 128, 3) }},
 		testCase{"matmul/bias/rows=1", func(s *setup) { biased(s, 259, 64, 1) }})
-	q4, bf := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, quant.Format{Kind: quant.BF16}
+	q4, bf := quant.Affine(4, 64), quant.BF16
 	for _, l := range []latentShape{
 		{format: bf, heads: 1, rank: 8, nope: 4, rope: 2, dim: 3, pageRows: 3, segments: [][2]int{{0, 1}}},
 		{format: bf, heads: 3, rank: 64, nope: 32, rope: 16, dim: 24, pageRows: 16, segments: [][2]int{{0, 5}, {70, 2}}},
@@ -121,7 +121,7 @@ func copyHeads(s *setup, rows, heads, dim int) {
 
 // biased: Y[r, o] = Σ_i W[o, i]·X[r, i] + Bias[o].
 func biased(s *setup, out, in, rows int) {
-	w := s.matrix("W", out, in, quant.Format{Kind: quant.Affine, Bits: 4, Group: 64})
+	w := s.matrix("W", out, in, quant.Affine(4, 64))
 	data, bias := s.normal(rows*in), s.normal(out)
 	var want, limit []float64
 	for r := range rows {

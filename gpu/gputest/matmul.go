@@ -37,7 +37,7 @@ func matmulCases() []testCase {
 	}
 	// More rows than any one kernel is made for.
 	for _, rows := range []int{16, 17, 33, 129, 600} {
-		f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+		f := quant.Affine(4, 64)
 		add(matmulShape{format: f, out: 21, in: 192, rows: rows}, "")
 		f.Layout = quant.Panels
 		add(matmulShape{format: f, out: 48, in: 192, rows: rows}, "")
@@ -50,9 +50,9 @@ func matmulCases() []testCase {
 	}
 	// Input lengths of real models, which are not multiples of what kernels like.
 	for _, in := range []int{576, 768, 1408, 2880, 4160, 7168, 18432} {
-		f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+		f := quant.Affine(4, 64)
 		if in == 2880 {
-			f.Group = 32
+			f = quant.Affine(4, 32)
 		}
 		add(matmulShape{format: f, out: 17, in: in, rows: 1}, "")
 		add(matmulShape{format: f, out: 17, in: in, rows: 4}, "")

@@ -16,8 +16,8 @@ func expertCases() []testCase {
 			experts(s, expertShape{dim: 256, inner: 128, rows: 9, topK: 3, experts: 7, gate: f, up: f, down: f})
 		}})
 	}
-	p4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
-	q4, q8, f32 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}, quant.Format{}
+	p4 := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
+	q4, q8, f32 := quant.Affine(4, 64), quant.Affine(8, 32), quant.Format{}
 	for _, e := range []expertShape{
 		{dim: 128, inner: 64, rows: 1, topK: 1, experts: 1, gate: q4, up: q4, down: q4},
 		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: q4, up: q4, down: q4},

@@ -11,14 +11,14 @@ import (
 // held returns x as the device holds it when it multiplies it by w, and the error it may have when
 // x is off by at most off (nil: exact).
 func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
-	if !s.rounded || w.Format.Kind != quant.Affine {
+	if !s.rounded || !w.Format.Codes() {
 		return x, off
 	}
 	y = make([]float64, len(x))
 	if off != nil {
 		yOff = make([]float64, len(x))
 	}
-	n := w.Format.Group
+	n := w.Format.Group()
 	for g := 0; g < len(x); g += n {
 		most, mostOff := 0., 0.
 		for i := g; i < g+n; i++ {
@@ -57,7 +57,7 @@ const roundedLoss = 0.01
 // roundedCases are about the rounding of inputs itself.
 func roundedCases() []testCase {
 	var all []testCase
-	for _, f := range append(formats()[2:], panelFormats()...) {
+	for _, f := range append(codeFormats(), panelFormats()...) {
 		all = append(all, testCase{fmt.Sprintf("rounded/near/format=%v", f), func(s *setup) { roundedNear(s, f) }},
 			testCase{fmt.Sprintf("rounded/not-finite/format=%v", f), func(s *setup) { roundedNotFinite(s, f) }})
 	}
@@ -110,9 +110,9 @@ func roundedJoined(s *setup) {
 	const dim, rows = 128, 3
 	data := s.normal(rows * dim)
 	x := s.input("X", data)
-	q4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
-	q8 := quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}
-	for i, f := range []quant.Format{q4, q8, {Kind: quant.BF16}, q4, q8, q4, q4, q8, q4, {}, q8} {
+	q4 := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
+	q8 := quant.Affine(8, 32)
+	for i, f := range []quant.Format{q4, q8, quant.BF16, q4, q8, q4, q4, q8, q4, {}, q8} {
 		w, y := s.matrix(fmt.Sprintf("W %d", i), dim, dim, f), s.output(fmt.Sprintf("Y %d", i), rows*dim)
 		exact := i%4 == 3
 		want, limit := make([]float64, 0, rows*dim), make([]float64, 0, rows*dim)

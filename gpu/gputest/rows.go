@@ -49,7 +49,7 @@ func rowCases() []testCase {
 			all = append(all, testCase{name, func(s *setup) { embed(s, f, 384, tokens) }})
 		}
 	}
-	all = append(all, testCase{"embed/odd", func(s *setup) { embed(s, quant.Format{Kind: quant.BF16}, 13, []int32{2, 6}) }})
+	all = append(all, testCase{"embed/odd", func(s *setup) { embed(s, quant.BF16, 13, []int32{2, 6}) }})
 	for _, rows := range [][]int32{{4}, {4, 0, 0, 2, 1, 3, 4}} {
 		all = append(all, testCase{fmt.Sprintf("gather/rows=%d", len(rows)), func(s *setup) { gather(s, 5, 37, rows) }})
 	}

@@ -11,7 +11,7 @@ import (
 // sequenceCases are operations that follow one another as in a layer, which a device may compute
 // together.
 func sequenceCases() []testCase {
-	q4, bf := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, quant.Format{Kind: quant.BF16}
+	q4, bf := quant.Affine(4, 64), quant.BF16
 	p4 := q4
 	p4.Layout = quant.Panels
 	var all []testCase

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -18,53 +19,55 @@ type weights struct {
 	unchecked  bool      // nobody asks for products
 }
 
-// formats are all that kernels serve.
-func formats() []quant.Format {
-	all := []quant.Format{{Kind: quant.F32}, {Kind: quant.BF16}}
-	for _, bits := range []int{2, 4, 8} {
-		for _, group := range []int{32, 64, 128} {
-			all = append(all, quant.Format{Kind: quant.Affine, Bits: bits, Group: group})
-		}
+// formats are all that kernels serve, in rows.
+func formats() []quant.Format { return quant.Formats() }
+
+// codeFormats are those of codes in groups.
+func codeFormats() []quant.Format {
+	return slices.DeleteFunc(formats(), func(f quant.Format) bool { return !f.Codes() })
+}
+
+// panelFormats are those in layout Panels, whose rows are multiples of 16.
+func panelFormats() []quant.Format {
+	all := codeFormats()
+	for i := range all {
+		all[i].Layout = quant.Panels
 	}
 	return all
 }
 
-// panelFormats are the affine ones in layout Panels, whose rows are multiples of 16.
-func panelFormats() (all []quant.Format) {
-	for _, f := range formats() {
-		if f.Kind == quant.Affine {
-			f.Layout = quant.Panels
-			all = append(all, f)
-		}
-	}
-	return all
+// makers make random matrices of a coding: what is said of one here is its definition.
+var makers = map[quant.Coding]func(s *setup, name string, w *weights){
+	quant.CodingF32: (*setup).plainF32, quant.CodingBF16: (*setup).plainBF16,
+	quant.CodingQ2: (*setup).affine, quant.CodingQ4: (*setup).affine, quant.CodingQ8: (*setup).affine,
 }
 
 // matrix makes a random matrix.
 func (s *setup) matrix(name string, rows, cols int, f quant.Format) *weights {
 	s.t.Helper()
 	w := &weights{Matrix: gpu.Matrix{Rows: rows, Cols: cols, Format: f}, unchecked: s.unchecked}
-	switch f.Kind {
-	case quant.F32:
-		v := s.normal(rows * cols)
-		w.fill = func() {
-			for i := range v {
-				w.set(i, float64(v[i]), 0)
-			}
-		}
-		w.Weight = s.input(name, v).view()
-	case quant.BF16:
-		data := s.bf16s(s.normal(rows * cols))
-		w.fill = func() {
-			for i := range w.values {
-				w.set(i, bf16At(data, i), 0)
-			}
-		}
-		w.Weight = s.place(name, data, 2).view()
-	default:
-		s.affine(name, w)
-	}
+	makers[f.Coding()](s, name, w)
 	return w
+}
+
+func (s *setup) plainF32(name string, w *weights) {
+	v := s.normal(w.Rows * w.Cols)
+	w.fill = func() {
+		for i := range v {
+			w.set(i, float64(v[i]), 0)
+		}
+	}
+	w.Weight = s.input(name, v).view()
+}
+
+func (s *setup) plainBF16(name string, w *weights) {
+	data := s.bf16s(s.normal(w.Rows * w.Cols))
+	w.fill = func() {
+		for i := range w.values {
+			w.set(i, bf16At(data, i), 0)
+		}
+	}
+	w.Weight = s.place(name, data, 2).view()
 }
 
 // known returns what the matrix means: values and magnitudes. Most of a case's time would go into
@@ -91,8 +94,8 @@ func (s *setup) affine(name string, w *weights) {
 	for i := range codes {
 		codes[i] = byte(s.rng.Uint32())
 	}
-	groups := n / f.Group
-	levels := float32(int(1)<<f.Bits - 1)
+	groups := n / f.Group()
+	levels := float32(int(1)<<f.Bits() - 1)
 	scales, biases := make([]float32, groups), make([]float32, groups)
 	for g := range groups {
 		scales[g] = (0.5 + s.rng.Float32()) * 2 / levels
@@ -106,26 +109,31 @@ func (s *setup) affine(name string, w *weights) {
 	}
 	sb, bb := s.bf16s(scales), s.bf16s(biases)
 	w.fill = func(codes, sb, bb []byte) func() { return func() { w.dequantise(codes, sb, bb) } }(codes, sb, bb)
-	if f.Layout == quant.Panels {
-		panels := quant.Codes{Weight: make([]byte, len(codes)), Scales: make([]byte, len(sb)), Biases: make([]byte, len(bb))}
-		f.ToPanels(panels, quant.Codes{Weight: codes, Scales: sb, Biases: bb}, w.Rows, w.Cols)
-		codes, sb, bb = panels.Weight, panels.Scales, panels.Biases
+	w.Weight = s.place(name, w.arranged(quant.Weight, codes), 4).view()
+	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, sb), 2).view()
+	w.Biases = s.place(name+" biases", w.arranged(quant.Biases, bb), 2).view()
+}
+
+// arranged returns a part of the matrix in its layout; rows has it row after row.
+func (w *weights) arranged(p quant.Part, rows []byte) []byte {
+	if w.Format.Layout == quant.Rows {
+		return rows
 	}
-	w.Weight = s.place(name, codes, 4).view()
-	w.Scales = s.place(name+" scales", sb, 2).view()
-	w.Biases = s.place(name+" biases", bb, 2).view()
+	panels := make([]byte, len(rows))
+	w.Format.ToPanels(p, panels, rows, w.Rows, w.Cols)
+	return panels
 }
 
 // dequantise sets every element from codes in rows: bits wide, least significant first in
 // little-endian 32-bit words.
 func (w *weights) dequantise(codes, scales, biases []byte) {
-	perWord, mask := 32/w.Format.Bits, uint32(1)<<w.Format.Bits-1
+	perWord, mask := 32/w.Format.Bits(), uint32(1)<<w.Format.Bits()-1
 	for i := 0; i < len(w.values); i += perWord {
-		scale, bias := bf16At(scales, i/w.Format.Group), bf16At(biases, i/w.Format.Group)
+		scale, bias := bf16At(scales, i/w.Format.Group()), bf16At(biases, i/w.Format.Group())
 		word := binary.LittleEndian.Uint32(codes[i/perWord*4:])
 		for k := range perWord {
 			w.set(i+k, float64(word&mask)*scale, bias)
-			word >>= w.Format.Bits
+			word >>= w.Format.Bits()
 		}
 	}
 }

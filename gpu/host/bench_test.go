@@ -44,14 +44,14 @@ func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Ma
 	const different = 1 << 20 // the rest repeats it
 	for i := range min(len(w), different) {
 		w[i] = byte(rng.Uint32())
-		if f.Kind != quant.Affine && i%2 == 1 {
+		if !f.Codes() && i%2 == 1 {
 			w[i] = 0x3c // elements around 0.01
 		}
 	}
 	for i := different; i < len(w); i += different {
 		copy(w[i:], w[:different])
 	}
-	if f.Kind == quant.Affine {
+	if f.Codes() {
 		m.Scales, m.Biases = benchBytes(b, d, f.ScaleBytes(rows, cols)), benchBytes(b, d, f.ScaleBytes(rows, cols))
 		for i := 1; i < m.Scales.Buf.Len(); i += 2 {
 			m.Scales.Buf.Bytes()[i], m.Biases.Buf.Bytes()[i] = 0x3c, 0xbd
@@ -60,7 +60,7 @@ func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Ma
 	return m
 }
 
-var q4 = quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+var q4 = quant.Affine(4, 64)
 
 // threadCounts returns one and all.
 func threadCounts() []int {
@@ -115,8 +115,8 @@ func eachKind(b *testing.B, f func(b *testing.B, d *Device)) {
 func BenchmarkMatMul(b *testing.B) {
 	q4p := q4
 	q4p.Layout = quant.Panels
-	formats := []quant.Format{q4p, q4, {Kind: quant.Affine, Bits: 8, Group: 64, Layout: quant.Panels},
-		{Kind: quant.Affine, Bits: 2, Group: 64, Layout: quant.Panels}, {Kind: quant.BF16}, {Kind: quant.F32}}
+	formats := []quant.Format{q4p, q4, quant.Affine(8, 64).In(quant.Panels, quant.PanelRows),
+		quant.Affine(2, 64).In(quant.Panels, quant.PanelRows), quant.BF16, quant.F32}
 	for _, f := range formats {
 		for _, rows := range []int{1, 2, 3, 4, 5, 8, 16, 32, 64, 128} {
 			b.Run(fmt.Sprintf("format=%v/rows=%d", f, rows), func(b *testing.B) {

@@ -175,7 +175,7 @@ func TestInt8Latents(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
 			d := openConfig(t, cfg)
 			kv := int8Cache(t, d, gpu.KV{PageRows: 48, Dim: rank + rope, Group: 16, VOffset: -1}, pos+rows)
-			w := benchMatrix(t, d, heads*(nope+dim), rank, quant.Format{Kind: quant.BF16})
+			w := benchMatrix(t, d, heads*(nope+dim), rank, quant.BF16)
 			const width = nope + rope
 			q := benchFloats(t, d, rows*heads*width)
 			copy(floatsAt(q, rows*heads*width), normals(rand.New(rand.NewPCG(3, 4)), rows*heads*width))

@@ -65,8 +65,8 @@ func (t *expertTask) do(s *scratch, chunk int) {
 
 // input returns the rows that w multiplies: exact or rounded.
 func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
-	if t.rounds && w.affine() {
-		return r.rows(w.format.Group)
+	if t.rounds && w.format.Codes() {
+		return r.rows(w.format.Group())
 	}
 	return *exact
 }
@@ -98,8 +98,8 @@ func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 
 // wanted marks the size of the groups in which m's inputs are rounded.
 func (t *expertTask) wanted(groups *[3]bool, m *gpu.Matrix) {
-	if g := m.Format.Group; t.rounds && m.Format.ScaleBytes(1, m.Cols) > 0 {
-		groups[groupAt(g)] = true
+	if t.rounds && m.Format.Codes() {
+		groups[groupAt(m.Format.Group())] = true
 	}
 }
 

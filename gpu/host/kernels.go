@@ -3,7 +3,6 @@ package host
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -11,47 +10,69 @@ import (
 
 // kernels are the inner loops of matrix products in one variant.
 type kernels struct {
-	name  string
-	plain plainKernels
-	// int8s and floats multiply panels of affine codes by rows of X held as int8 or float32. They
-	// are indexed by bits (see bitsAt) and by the number of rows of X less 1; nil means that no
-	// kernel takes that many. A kernel of one row takes one panel, the others take pair panels.
-	int8s, floats [3][]panelKernel
-	pair          int
+	name    string
+	codings *codingTable
+	plain   plainKernels
+	pair    int // panels that kernels of several rows of X take
 	// quantise rounds a row of X to 8 bits, see quantiseGo.
 	quantise func(q *int8, scales, x *float32, group, groups int)
-	// arrange arranges 16 rows of codes as a panel, arrangeScales 16 rows of scales or biases:
-	// blocks of 16 bytes of each row, rows being stride bytes apart. nil means that Go code does
-	// it.
-	arrange       [3]func(dst, src *byte, stride, blocks int)
+	// arrangeScales arranges 16 rows of scales or biases of 2 bytes as a panel: blocks of 16 bytes
+	// of each row, rows being stride bytes apart. nil means that Go code does it.
 	arrangeScales func(dst, src *byte, stride, blocks int)
 	// rate is about how many products one thread computes in a nanosecond. It serves to estimate an
 	// operation's time.
 	rate int
 }
 
-// plainKernels multiply rows of bf16 and float32. All functions of a variant add in the same order:
-// a row of X gets the same bits from one, two and last.
-type plainKernels struct {
+// codingTable is what a variant has for each coding of matrices.
+type codingTable [quant.NumCodings]codingKernels
+
+// codingKernels are the kernels of one coding: the first two of numbers that stand for themselves,
+// the others of codes.
+type codingKernels struct {
 	// one returns row·x for a row as it is stored. x is [cols].
-	one func(row []byte, kind quant.Kind, x []float32) float32
-	// two returns the products of a row, widened to q [cols], with two rows of X.
+	one func(row []byte, x []float32) float32
+	// widen writes a row's elements to dst [cols].
+	widen func(dst []float32, row []byte)
+
+	// int8s and floats multiply panels by rows of X held as int8 or float32. They are indexed by
+	// the number of rows of X less 1; nil means that no kernel takes that many. A kernel of one row
+	// takes one panel, the others take pair panels.
+	int8s, floats []panelKernel
+	// arrange arranges 16 rows of codes as a panel, as kernels.arrangeScales does; nil likewise.
+	arrange func(dst, src *byte, stride, blocks int)
+	// dequantise writes code·scale + bias, each step rounded. shifts are the places of the codes in
+	// a word. Words lie wordStride bytes apart, groups' scales and biases groupStride.
+	dequantise func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+}
+
+// with returns the table with kernels for numbers that stand for themselves.
+func (t codingTable) with(last func(q, x []float32) float32, oneBF16 func(row []byte, x []float32) float32, widenBF16 func(dst []float32, row []byte)) *codingTable {
+	t[quant.CodingF32] = codingKernels{
+		one:   func(row []byte, x []float32) float32 { return last(gpu.Floats(row, len(x)), x) },
+		widen: func(dst []float32, row []byte) { copy(dst, gpu.Floats(row, len(dst))) },
+	}
+	t[quant.CodingBF16] = codingKernels{one: oneBF16, widen: widenBF16}
+	return &t
+}
+
+// plainKernels multiply rows of float32 that bf16 or float32 were widened to. All functions of a
+// variant add in the same order: a row of X gets the same bits from two, last and
+// codingKernels.one.
+type plainKernels struct {
+	// two returns the products of a row q [cols] with two rows of X.
 	two func(q, x0, x1 []float32) (float32, float32)
 	// last is two for one row of X.
 	last func(q, x []float32) float32
-	// widen writes a row's elements to dst [cols].
-	widen func(dst []float32, row []byte, kind quant.Kind)
 }
 
 var portable = kernels{
 	name: "portable", pair: 1, rate: 2, quantise: quantiseGo,
-	plain:  plainKernels{one: portableOne, two: portableTwo, last: portableLast, widen: widen},
-	int8s:  portableKernels(portableInt8s),
-	floats: portableKernels(portableFloats),
+	plain:   plainKernels{two: portableTwo, last: portableLast},
+	codings: portableCodings,
 }
 
-// bitsAt returns the index in tables of codes of n bits.
-func bitsAt(n int) int { return bits.TrailingZeros(uint(n)) - 1 }
+var portableCodings = portableTable().with(portableLast, oneBF16, portableWiden)
 
 // Variants returns the names of the variants that this processor runs, the best first. "portable"
 // is always among them.
@@ -72,13 +93,6 @@ func variant(name string) *kernels {
 		}
 	}
 	return nil
-}
-
-func portableOne(row []byte, kind quant.Kind, x []float32) float32 {
-	if kind == quant.BF16 {
-		return oneBF16(row, x)
-	}
-	return portableLast(gpu.Floats(row, len(x)), x)
 }
 
 // oneBF16 is row·x for a row of bf16 [cols], in blocks of blockInputs.
@@ -159,15 +173,4 @@ func dotTwo(q, x, y []float32) (float32, float32) {
 		m[i%4] += float32(q[i] * y[i])
 	}
 	return (l[0] + l[2]) + (l[1] + l[3]), (m[0] + m[2]) + (m[1] + m[3])
-}
-
-// widen writes a row's elements, bf16 or float32, to dst [cols].
-func widen(dst []float32, row []byte, kind quant.Kind) {
-	if kind == quant.F32 {
-		copy(dst, gpu.Floats(row, len(dst)))
-		return
-	}
-	for i := range dst {
-		dst[i] = bf16(row, i)
-	}
 }

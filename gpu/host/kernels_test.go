@@ -42,15 +42,14 @@ func normals(rng *rand.Rand, n int) []float32 {
 
 // plainRow is a row of W and two rows of X, the operands of plainKernels.
 type plainRow struct {
-	kind quant.Kind
-	row  []byte
-	x    [2][]float32
+	row []byte
+	x   [2][]float32
 }
 
-func newPlainRow(kind quant.Kind, cols int) *plainRow {
-	rng := rand.New(rand.NewPCG(uint64(cols), uint64(kind)))
-	r := &plainRow{kind: kind, row: bf16s(rng, cols)}
-	if kind == quant.F32 {
+func newPlainRow(f quant.Format, cols int) *plainRow {
+	rng := rand.New(rand.NewPCG(uint64(cols), uint64(f.Coding())))
+	r := &plainRow{row: bf16s(rng, cols)}
+	if f == quant.F32 {
 		r.row = gpu.FloatBytes(normals(rng, cols))
 	}
 	for i := range r.x {
@@ -63,16 +62,17 @@ func newPlainRow(kind quant.Kind, cols int) *plainRow {
 // exact product, and that widening a row writes nothing beside it.
 func TestPlainKernels(t *testing.T) {
 	for _, k := range available() {
-		for _, kind := range []quant.Kind{quant.BF16, quant.F32} {
+		for _, f := range []quant.Format{quant.BF16, quant.F32} {
+			stored := &k.codings[f.Coding()]
 			for _, cols := range []int{1, 3, 31, 32, 63, 64, 65, 127, 128, 200, 4099} {
-				r := newPlainRow(kind, cols)
-				name := fmt.Sprintf("%s/%v/cols=%d", k.name, quant.Format{Kind: kind}, cols)
+				r := newPlainRow(f, cols)
+				name := fmt.Sprintf("%s/%v/cols=%d", k.name, f, cols)
 				q, want := make([]float32, cols+16), make([]float32, cols)
 				for i := range q {
 					q[i] = -7
 				}
-				k.plain.widen(q[:cols], r.row, kind)
-				widen(want, r.row, kind)
+				stored.widen(q[:cols], r.row)
+				f.Unpack(want, cols, r.row, nil, nil, 0)
 				for i, v := range q {
 					if w := float32(-7); i >= cols && v != w || i < cols && v != want[i] {
 						t.Fatalf("%s: widened element %d is %v", name, i, v)
@@ -82,7 +82,7 @@ func TestPlainKernels(t *testing.T) {
 				var two [2]float32
 				two[0], two[1] = k.plain.two(q, r.x[0], r.x[1])
 				for i := range two {
-					one, last := k.plain.one(r.row, kind, r.x[i]), k.plain.last(q, r.x[i])
+					one, last := stored.one(r.row, r.x[i]), k.plain.last(q, r.x[i])
 					if math.Float32bits(one) != math.Float32bits(two[i]) || math.Float32bits(one) != math.Float32bits(last) {
 						t.Errorf("%s: row %d of X: one %v, two %v, last %v, want the same", name, i, one, two[i], last)
 					}
@@ -115,11 +115,11 @@ func TestPlainBounds(t *testing.T) {
 	for _, k := range available() {
 		q, x := make([]float32, 256), make([]float32, 256)
 		short := x[:255:255]
-		panics("one: bf16 row", func() { k.plain.one(make([]byte, 511), quant.BF16, x) })
+		panics("one: bf16 row", func() { k.codings[quant.CodingBF16].one(make([]byte, 511), x) })
 		panics("last: x", func() { k.plain.last(q, short) })
 		panics("two: x0", func() { k.plain.two(q, short, x) })
 		panics("two: x1", func() { k.plain.two(q, x, short) })
-		panics("widen: row", func() { k.plain.widen(q, make([]byte, 511), quant.BF16) })
+		panics("widen: row", func() { k.codings[quant.CodingBF16].widen(q, make([]byte, 511)) })
 	}
 }
 
@@ -148,15 +148,13 @@ type panelCase struct {
 }
 
 func newPanelCase(f quant.Format, rows, cols, rowsOfX int) *panelCase {
-	rng := rand.New(rand.NewPCG(uint64(cols), uint64(f.Bits+f.Group)))
+	rng := rand.New(rand.NewPCG(uint64(cols), uint64(f.Bits()+f.Group())))
 	f.Layout = quant.Rows
-	src := quant.Codes{Weight: bytesBeside(rng, f.WeightBytes(rows, cols)), Scales: bf16s(rng, rows*cols/f.Group), Biases: bf16s(rng, rows*cols/f.Group)}
-	c := &panelCase{rows: matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: src.Weight, scales: src.Scales, biases: src.Biases}}
-	c.panels = c.rows
+	m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: bytesBeside(rng, f.WeightBytes(rows, cols))}
+	m.scales, m.biases = bf16s(rng, f.ScaleBytes(rows, cols)/2), bf16s(rng, f.BiasBytes(rows, cols)/2)
+	c := &panelCase{rows: m, panels: m}
 	if rows%panelRows == 0 {
-		dst := quant.Codes{Weight: make([]byte, len(src.Weight)), Scales: make([]byte, len(src.Scales)), Biases: make([]byte, len(src.Biases))}
-		f.ToPanels(dst, src, rows, cols)
-		c.panels.format.Layout, c.panels.weight, c.panels.scales, c.panels.biases = quant.Panels, dst.Weight, dst.Scales, dst.Biases
+		c.panels = inPanels(&m)
 	}
 	for range rowsOfX {
 		c.x = append(c.x, normals(rng, cols))
@@ -164,9 +162,20 @@ func newPanelCase(f quant.Format, rows, cols, rowsOfX int) *panelCase {
 	return c
 }
 
+// inPanels returns a matrix that is in rows in panels.
+func inPanels(m *matrix) matrix {
+	p := *m
+	p.format.Layout = quant.Panels
+	p.weight, p.scales, p.biases = make([]byte, len(m.weight)), make([]byte, len(m.scales)), make([]byte, len(m.biases))
+	m.format.ToPanels(quant.Weight, p.weight, m.weight, m.rows, m.cols)
+	m.format.ToPanels(quant.Scales, p.scales, m.scales, m.rows, m.cols)
+	m.format.ToPanels(quant.Biases, p.biases, m.biases, m.rows, m.cols)
+	return p
+}
+
 // inputs returns the rows of X as k's kernels take them.
 func (c *panelCase) inputs(k *kernels, int8s bool) rowList {
-	cols, group := c.rows.cols, c.rows.format.Group
+	cols, group := c.rows.cols, c.rows.format.Group()
 	l := rowList{stride: 4 * cols, width: 4 * cols}
 	if int8s {
 		n := recordBytes(cols, group)
@@ -215,7 +224,7 @@ func (c *panelCase) multiply(t *testing.T, k *kernels, w *matrix, int8s bool, co
 func panelFormats() (all []quant.Format) {
 	for _, bits := range []int{2, 4, 8} {
 		for _, group := range []int{32, 64, 128} {
-			all = append(all, quant.Format{Kind: quant.Affine, Bits: bits, Group: group})
+			all = append(all, quant.Affine(bits, group))
 		}
 	}
 	return all
@@ -231,7 +240,7 @@ func TestPanelKernels(t *testing.T) {
 	}
 	for _, f := range panelFormats() {
 		for _, shape := range shapes {
-			rows, cols := shape[0], shape[1]*f.Group
+			rows, cols := shape[0], shape[1]*f.Group()
 			c := newPanelCase(f, rows, cols, rowsOfX)
 			var int8Bits []float32
 			for _, k := range available() {
@@ -268,15 +277,15 @@ func (c *panelCase) exact(int8s bool) (y, limit []float64) {
 		for i := range x {
 			x64[i] = float64(x[i])
 			if int8s {
-				s := scaleOf(x[i/f.Group*f.Group:][:f.Group])
+				s := scaleOf(x[i/f.Group()*f.Group():][:f.Group()])
 				x64[i] = math.RoundToEven(x64[i]/s) * s
 			}
 		}
 		for o := range w.rows {
 			sum, magnitude := 0., 0.
 			for i := range x64 {
-				g := o*w.cols/f.Group + i/f.Group
-				p := float64(codeAt(w.row(o), i, f.Bits)) * float64(bf16(w.scales, g)) * x64[i]
+				g := o*w.cols/f.Group() + i/f.Group()
+				p := float64(codeAt(w.row(o), i, f.Bits())) * float64(bf16(w.scales, g)) * x64[i]
 				b := float64(bf16(w.biases, g)) * x64[i]
 				sum += p + b
 				magnitude += math.Abs(p) + math.Abs(b)
@@ -375,7 +384,7 @@ func asBytes(q []int8) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&q[0]
 func TestArrange(t *testing.T) {
 	for _, f := range panelFormats() {
 		for _, groups := range []int{1, 2, 3, 7, 8, 9, 16, 21} {
-			c := newPanelCase(f, 32, groups*f.Group, 1)
+			c := newPanelCase(f, 32, groups*f.Group(), 1)
 			for _, k := range available() {
 				var s panelScratch
 				k.loadPanels(&s, &c.rows, 0, 2)
@@ -393,8 +402,8 @@ func TestArrange(t *testing.T) {
 // of one row stands alone only where its kernel takes as many panels as the others.
 func TestHeight(t *testing.T) {
 	for _, k := range available() {
-		for _, tables := range [][3][]panelKernel{k.int8s, k.floats} {
-			for b, table := range tables {
+		for _, c := range quant.Codings() {
+			for b, table := range [][]panelKernel{k.codings[c].int8s, k.codings[c].floats} {
 				for n := 2; n < 40; n++ {
 					var tiles []int
 					for left := n; left > 0; left -= tiles[len(tiles)-1] {
@@ -402,7 +411,7 @@ func TestHeight(t *testing.T) {
 					}
 					for _, h := range tiles {
 						if h < k.pair || table[h-1] == nil {
-							t.Errorf("%s, table %d: %d rows of X are taken as %d", k.name, b, n, tiles)
+							t.Errorf("%s, %v, table %d: %d rows of X are taken as %d", k.name, c, b, n, tiles)
 							break
 						}
 					}

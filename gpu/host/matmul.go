@@ -50,21 +50,22 @@ func (l *rowList) floats(i int) []float32 { return gpu.Floats(l.bytes(i), l.widt
 // multiply computes out[i, o] = W[o]·in[i] for rows i0 ≤ i < i1 of X and o0 ≤ o < o1 of W. A panel
 // begins at o0.
 func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
-	if w.affine() {
+	if w.format.Codes() {
 		k.mulPanels(&s.panels, w, o0/panelRows, chunks(o1, panelRows), in, out, i0, i1)
 		return
 	}
 	k.mulPlain(s, w, o0, o1, in, out, i0, i1)
 }
 
-// mulPlain is multiply for bf16 and float32. A single row of X is multiplied by rows of W as they
-// are stored. For more, a few rows of W at a time are widened once for all rows of X.
+// mulPlain is multiply for numbers that stand for themselves. A single row of X is multiplied by
+// rows of W as they are stored. For more, a few rows of W at a time are widened once for all rows
+// of X.
 func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
-	kind := w.format.Kind
+	stored := &k.codings[w.format.Coding()]
 	if i1-i0 == 1 {
 		x, y := in.floats(i0), out.floats(i0)
 		for o := o0; o < o1; o++ {
-			y[o] = k.plain.one(w.row(o), kind, x)
+			y[o] = stored.one(w.row(o), x)
 		}
 		return
 	}
@@ -72,7 +73,7 @@ func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 	for t0 := o0; t0 < o1; t0 += tileRows {
 		t1 := min(t0+tileRows, o1)
 		for o := t0; o < t1; o++ {
-			k.plain.widen(q[(o-t0)*w.cols:][:w.cols], w.row(o), kind)
+			stored.widen(q[(o-t0)*w.cols:][:w.cols], w.row(o))
 		}
 		i := i0
 		for ; i+2 <= i1; i += 2 {
@@ -174,9 +175,9 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 	var groups [3]bool
 	for i := range t.products {
 		p := &t.products[i]
-		if x.rounds && p.w.affine() && !ops[i].(*gpu.MatMul).Exact {
+		if x.rounds && p.w.format.Codes() && !ops[i].(*gpu.MatMul).Exact {
 			p.in.int8s = true
-			groups[groupAt(p.w.format.Group)] = true
+			groups[groupAt(p.w.format.Group())] = true
 		}
 	}
 	if groups != [3]bool{} {
@@ -186,7 +187,7 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 	for i := range t.products {
 		p := &t.products[i]
 		if p.in.int8s {
-			p.in = x.inputs.rows(p.w.format.Group)
+			p.in = x.inputs.rows(p.w.format.Group())
 		}
 		total += x.kernels.nanoseconds(&p.w, t.rows)
 	}

@@ -14,22 +14,21 @@ type matrix struct {
 	format     quant.Format
 	rowBytes   int
 	weight     []byte
-	scales     []byte // bf16, little-endian
+	scales     []byte // empty if the format has none, as biases
 	biases     []byte
 }
 
 func matrixOf(m *gpu.Matrix) matrix {
 	w := matrix{rows: m.Rows, cols: m.Cols, format: m.Format, rowBytes: m.Format.WeightBytes(1, m.Cols)}
 	w.weight = bytesAt(m.Weight, m.Rows*w.rowBytes)
-	if m.Format.Kind == quant.Affine {
-		n := m.Format.ScaleBytes(m.Rows, m.Cols)
+	if n := m.Format.ScaleBytes(m.Rows, m.Cols); n > 0 {
 		w.scales = bytesAt(m.Scales, n)
+	}
+	if n := m.Format.BiasBytes(m.Rows, m.Cols); n > 0 {
 		w.biases = bytesAt(m.Biases, n)
 	}
 	return w
 }
-
-func (m *matrix) affine() bool { return m.format.Kind == quant.Affine }
 
 // row returns the bytes of row o of a matrix that is not in panels.
 func (m *matrix) row(o int) []byte { return m.weight[o*m.rowBytes : (o+1)*m.rowBytes] }

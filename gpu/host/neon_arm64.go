@@ -199,25 +199,20 @@ func ropeNEON(x, table []float32, heads, stride int)
 //go:noescape
 func ropePairsNEON(x, table []float32, heads, stride int)
 
-// dequantise2NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+// dequantiseQ2NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
-func dequantise2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+func dequantiseQ2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
 
-// dequantise4NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+// dequantiseQ4NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
-func dequantise4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+func dequantiseQ4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
 
-// dequantise8NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+// dequantiseQ8NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
-func dequantise8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
-
-// widenNEON writes bf16 as float32; len(dst) is a multiple of 4.
-//
-//go:noescape
-func widenNEON(dst []float32, row []byte)
+func dequantiseQ8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
 
 // widen8NEON writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.
 //

@@ -6992,8 +6992,8 @@ l107:
 	BNE l106
 	RET
 
-// func dequantise2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
-TEXT ·dequantise2NEON(SB), NOSPLIT, $0-144
+// func dequantiseQ2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantiseQ2NEON(SB), NOSPLIT, $0-144
 	MOVD dst_base+0(FP), R0
 	MOVD dst_len+8(FP), R4
 	MOVD words_base+24(FP), R1
@@ -7057,8 +7057,8 @@ l109:
 	BNE l108
 	RET
 
-// func dequantise4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
-TEXT ·dequantise4NEON(SB), NOSPLIT, $0-144
+// func dequantiseQ4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantiseQ4NEON(SB), NOSPLIT, $0-144
 	MOVD dst_base+0(FP), R0
 	MOVD dst_len+8(FP), R4
 	MOVD words_base+24(FP), R1
@@ -7106,8 +7106,8 @@ l111:
 	BNE l110
 	RET
 
-// func dequantise8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
-TEXT ·dequantise8NEON(SB), NOSPLIT, $0-144
+// func dequantiseQ8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantiseQ8NEON(SB), NOSPLIT, $0-144
 	MOVD dst_base+0(FP), R0
 	MOVD dst_len+8(FP), R4
 	MOVD words_base+24(FP), R1
@@ -7147,20 +7147,6 @@ l113:
 	BNE l112
 	RET
 
-// func widenNEON(dst []float32, row []byte)
-TEXT ·widenNEON(SB), NOSPLIT, $0-48
-	MOVD dst_base+0(FP), R0
-	MOVD dst_len+8(FP), R2
-	MOVD row_base+24(FP), R1
-	LSR $2, R2
-l114:
-	FMOVD.P 8(R1), F0
-	WORD $0x2e613800 // shll v0.4s, v0.4h, #16
-	VST1.P [V0.B16], 16(R0)
-	SUBS $1, R2
-	BNE l114
-	RET
-
 // func widen8NEON(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)
 TEXT ·widen8NEON(SB), NOSPLIT, $0-104
 	MOVD dst_base+0(FP), R0
@@ -7172,20 +7158,20 @@ TEXT ·widen8NEON(SB), NOSPLIT, $0-104
 	MOVD codeStride+88(FP), R6
 	MOVD scaleStride+96(FP), R7
 	LSL $2, R7
-l115:
+l114:
 	MOVD R1, R8
 	MOVD R2, R9
 	SUB R5, R3
 	MOVD R5, R10
-l116:
+l115:
 	FMOVS 0(R9), F17
 	ADD R7, R9
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	SUB R4, R10
 	MOVD R4, R11
 	CMP $16, R11
-	BLT l117
-l119:
+	BLT l116
+l118:
 	VLD1.P 16(R8), [V0.B16]
 	WORD $0x0f08a401 // sxtl v1.8h, v0.8b
 	WORD $0x4f08a402 // sxtl2 v2.8h, v0.16b
@@ -7204,21 +7190,21 @@ l119:
 	VST1.P [V4.B16, V5.B16, V6.B16, V7.B16], 64(R0)
 	SUB $16, R11
 	CMP $16, R11
-	BGE l119
-l117:
-	CBZ R11, l118
-l120:
+	BGE l118
+l116:
+	CBZ R11, l117
+l119:
 	MOVB.P 1(R8), R12
 	SCVTFWS R12, F0
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
 	FMOVS.P F0, 4(R0)
 	SUBS $1, R11
-	BNE l120
-l118:
-	CBNZ R10, l116
+	BNE l119
+l117:
+	CBNZ R10, l115
 	ADD R6, R1
 	ADD $4, R2
-	CBNZ R3, l115
+	CBNZ R3, l114
 	RET
 
 // func transpose8NEON(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)
@@ -7235,17 +7221,17 @@ TEXT ·transpose8NEON(SB), NOSPLIT, $0-120
 	LSL $2, R12
 	LSL $2, R13
 	LSR $2, R9
-l121:
+l120:
 	MOVD R6, R14
 	MOVD R7, R15
 	MOVD R8, R19
 	MOVD R11, R20
-l122:
+l121:
 	FMOVQ 0(R19), F17
 	ADD R13, R19
 	SUB R10, R20
 	LSR $4, R10, R21
-l123:
+l122:
 	MOVD R15, R4
 	VLD1 (R4), [V0.B16]
 	ADD R2, R4
@@ -7357,13 +7343,13 @@ l123:
 	ADD R12, R14
 	ADD $16, R15
 	SUBS $1, R21
-	BNE l123
-	CBNZ R20, l122
+	BNE l122
+	CBNZ R20, l121
 	ADD R2<<2, R7
 	ADD $16, R8
 	ADD $16, R6
 	SUBS $1, R9
-	BNE l121
+	BNE l120
 	RET
 
 // func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
@@ -7378,7 +7364,7 @@ TEXT ·transposeNEON(SB), NOSPLIT, $0-80
 	LSL $2, R3
 	LSR $2, R4
 	LSR $2, R5
-l124:
+l123:
 	MOVD R1, R8
 	ADD R3, R8, R9
 	ADD R3, R9, R10
@@ -7386,7 +7372,7 @@ l124:
 	ADD R3, R11, R1
 	MOVD R0, R6
 	MOVD R5, R12
-l125:
+l124:
 	VLD1.P 16(R8), [V0.B16]
 	VLD1.P 16(R9), [V1.B16]
 	VLD1.P 16(R10), [V2.B16]
@@ -7408,10 +7394,10 @@ l125:
 	VST1 [V3.B16], (R6)
 	ADD R2, R6
 	SUBS $1, R12
-	BNE l125
+	BNE l124
 	ADD $16, R0
 	SUBS $1, R4
-	BNE l124
+	BNE l123
 	RET
 
 // func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
@@ -7427,16 +7413,16 @@ TEXT ·multiplyNEON(SB), NOSPLIT, $0-121
 	LSL $2, R3
 	LSL $2, R4
 	LSL $2, R5
-l127:
+l126:
 	CMP $4, R6
-	BLT l126
+	BLT l125
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l129:
+l128:
 	CMP $16, R9
-	BLT l128
-	CBNZ R8, l130
+	BLT l127
+	CBNZ R8, l129
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
@@ -7453,8 +7439,8 @@ l129:
 	WORD $0x4f00e41d // movi v29.16b, #0
 	WORD $0x4f00e41e // movi v30.16b, #0
 	WORD $0x4f00e41f // movi v31.16b, #0
-	B l131
-l130:
+	B l130
+l129:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
@@ -7476,7 +7462,7 @@ l130:
 	FMOVQ 32(R14), F30
 	FMOVQ 48(R14), F31
 	ADD R3, R14
-l131:
+l130:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -7484,8 +7470,8 @@ l131:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l132
-l134:
+	BLT l131
+l133:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -7576,10 +7562,10 @@ l134:
 	WORD $0x4fa7187f // fmla v31.4s, v3.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l134
-l132:
-	CBZ R13, l133
-l135:
+	BGE l133
+l131:
+	CBZ R13, l132
+l134:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -7606,8 +7592,8 @@ l135:
 	WORD $0x4f87105e // fmla v30.4s, v2.4s, v7.s[0]
 	WORD $0x4f87107f // fmla v31.4s, v3.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l135
-l133:
+	BNE l134
+l132:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -7632,18 +7618,18 @@ l133:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l129
-l128:
-l137:
+	B l128
+l127:
+l136:
 	CMP $4, R9
-	BLT l136
-	CBNZ R8, l138
+	BLT l135
+	CBNZ R8, l137
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l139
-l138:
+	B l138
+l137:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
@@ -7653,7 +7639,7 @@ l138:
 	ADD R3, R14
 	FMOVQ 0(R14), F28
 	ADD R3, R14
-l139:
+l138:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -7661,8 +7647,8 @@ l139:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l140
-l142:
+	BLT l139
+l141:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -7693,10 +7679,10 @@ l142:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l142
-l140:
-	CBZ R13, l141
-l143:
+	BGE l141
+l139:
+	CBZ R13, l140
+l142:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -7708,8 +7694,8 @@ l143:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l143
-l141:
+	BNE l142
+l140:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
@@ -7722,18 +7708,18 @@ l141:
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l137
-l136:
-l145:
+	B l136
+l135:
+l144:
 	CMP $1, R9
-	BLT l144
-	CBNZ R8, l146
+	BLT l143
+	CBNZ R8, l145
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l147
-l146:
+	B l146
+l145:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
@@ -7743,7 +7729,7 @@ l146:
 	ADD R3, R14
 	FMOVS 0(R14), F28
 	ADD R3, R14
-l147:
+l146:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -7751,8 +7737,8 @@ l147:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l148
-l150:
+	BLT l147
+l149:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -7783,10 +7769,10 @@ l150:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l150
-l148:
-	CBZ R13, l149
-l151:
+	BGE l149
+l147:
+	CBZ R13, l148
+l150:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -7798,8 +7784,8 @@ l151:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l151
-l149:
+	BNE l150
+l148:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
@@ -7812,8 +7798,8 @@ l149:
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l145
-l144:
+	B l144
+l143:
 	ADD R4, R1
 	ADD R3, R0
 	ADD R4, R1
@@ -7823,37 +7809,37 @@ l144:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $4, R6
-	B l127
-l126:
-l153:
+	B l126
+l125:
+l152:
 	CMP $1, R6
-	BLT l152
+	BLT l151
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l155:
+l154:
 	CMP $16, R9
-	BLT l154
-	CBNZ R8, l156
+	BLT l153
+	CBNZ R8, l155
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
 	WORD $0x4f00e413 // movi v19.16b, #0
-	B l157
-l156:
+	B l156
+l155:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
 	FMOVQ 32(R14), F18
 	FMOVQ 48(R14), F19
 	ADD R3, R14
-l157:
+l156:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l158
-l160:
+	BLT l157
+l159:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -7893,10 +7879,10 @@ l160:
 	WORD $0x4fa41873 // fmla v19.4s, v3.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l160
-l158:
-	CBZ R13, l159
-l161:
+	BGE l159
+l157:
+	CBZ R13, l158
+l160:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -7908,8 +7894,8 @@ l161:
 	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
 	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l161
-l159:
+	BNE l160
+l158:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -7919,25 +7905,25 @@ l159:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l155
-l154:
-l163:
+	B l154
+l153:
+l162:
 	CMP $4, R9
-	BLT l162
-	CBNZ R8, l164
+	BLT l161
+	CBNZ R8, l163
 	WORD $0x4f00e410 // movi v16.16b, #0
-	B l165
-l164:
+	B l164
+l163:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
-l165:
+l164:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l166
-l168:
+	BLT l165
+l167:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
@@ -7953,42 +7939,42 @@ l168:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l168
-l166:
-	CBZ R13, l167
-l169:
+	BGE l167
+l165:
+	CBZ R13, l166
+l168:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l169
-l167:
+	BNE l168
+l166:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l163
-l162:
-l171:
+	B l162
+l161:
+l170:
 	CMP $1, R9
-	BLT l170
-	CBNZ R8, l172
+	BLT l169
+	CBNZ R8, l171
 	WORD $0x4f00e410 // movi v16.16b, #0
-	B l173
-l172:
+	B l172
+l171:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
-l173:
+l172:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l174
-l176:
+	BLT l173
+l175:
 	FMOVQ.P 16(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
@@ -8004,30 +7990,30 @@ l176:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l176
-l174:
-	CBZ R13, l175
-l177:
+	BGE l175
+l173:
+	CBZ R13, l174
+l176:
 	FMOVS.P 4(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l177
-l175:
+	BNE l176
+l174:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l171
-l170:
+	B l170
+l169:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $1, R6
-	B l153
-l152:
+	B l152
+l151:
 	RET
 
 // func softmaxNEON(scores, stats, acc []float32, dim int)
@@ -8051,7 +8037,7 @@ TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
 	LSR $1, R3
 	MOVD acc_base+48(FP), R2
 	MOVD dim+72(FP), R4
-l178:
+l177:
 	FMOVS 0(R1), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	WORD $0x4eb11e30 // orr v16.16b, v17.16b, v17.16b
@@ -8079,7 +8065,7 @@ l178:
 	WORD $0x6e30fa10 // fmaxv s16, v16.4s
 	WORD $0x4e040610 // dup v16.4s, v16.s[0]
 	FCMPS F17, F16
-	BEQ l179
+	BEQ l178
 	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
 	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
 	WORD $0x4eb5f652 // fmin v18.4s, v18.4s, v21.4s
@@ -8116,27 +8102,27 @@ l178:
 	MOVD R2, R5
 	MOVD R4, R6
 	CMP $4, R6
-	BLT l180
-l182:
+	BLT l179
+l181:
 	FMOVQ 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVQ.P F0, 16(R5)
 	SUB $4, R6
 	CMP $4, R6
-	BGE l182
-l180:
-	CBZ R6, l181
-l183:
+	BGE l181
+l179:
+	CBZ R6, l180
+l182:
 	FMOVS 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVS.P F0, 4(R5)
 	SUBS $1, R6
-	BNE l183
-l181:
-l179:
+	BNE l182
+l180:
+l178:
 	WORD $0x4f00e407 // movi v7.16b, #0
 	MOVD $16, R6
-l184:
+l183:
 	FMOVQ 0(R0), F3
 	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
 	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
@@ -8170,7 +8156,7 @@ l184:
 	FMOVQ.P F3, 16(R0)
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	SUBS $1, R6
-	BNE l184
+	BNE l183
 	WORD $0x6e27d4e7 // faddp v7.4s, v7.4s, v7.4s
 	WORD $0x7e30d8e7 // faddp s7, v7.2s
 	FMOVS 4(R1), F0
@@ -8179,7 +8165,7 @@ l184:
 	ADD $8, R1
 	ADD R4<<2, R2
 	SUBS $1, R3
-	BNE l178
+	BNE l177
 	RET
 
 // func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
@@ -8211,7 +8197,7 @@ TEXT ·deltaNEON(SB), NOSPLIT, $0-136
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l185:
+l184:
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
 	VLD1.P 16(R9), [V0.B16]
@@ -8227,7 +8213,7 @@ l185:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l185
+	BNE l184
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -8241,9 +8227,9 @@ l185:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-l187:
+l186:
 	SUBS $1, R8
-	BEQ l186
+	BEQ l185
 	ADD R5<<1, R1
 	ADD $16, R2
 	ADD R6, R3
@@ -8264,7 +8250,7 @@ l187:
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l188:
+l187:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
@@ -8293,7 +8279,7 @@ l188:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l188
+	BNE l187
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -8307,8 +8293,8 @@ l188:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-	B l187
-l186:
+	B l186
+l185:
 	ADD R5<<1, R1
 	MOVD R0, R9
 	ADD R5, R9, R10
@@ -8316,7 +8302,7 @@ l186:
 	ADD R5, R11, R12
 	SUB R5<<1, R1, R15
 	LSR $4, R5, R19
-l189:
+l188:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1 (R9), [V0.B16]
 	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
@@ -8335,7 +8321,7 @@ l189:
 	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
 	VST1.P [V3.B16], 16(R12)
 	SUBS $1, R19
-	BNE l189
+	BNE l188
 	RET
 
 // func touchNEON(mem []byte, width, stride, rows int)
@@ -8344,15 +8330,15 @@ TEXT ·touchNEON(SB), NOSPLIT, $0-48
 	MOVD width+24(FP), R1
 	MOVD stride+32(FP), R2
 	MOVD rows+40(FP), R3
-l190:
+l189:
 	AND $-64, R0, R4
 	ADD R1, R0, R5
-l191:
+l190:
 	MOVBU 0(R4), R6
 	ADD $64, R4
 	CMP R5, R4
-	BLO l191
+	BLO l190
 	ADD R2, R0
 	SUBS $1, R3
-	BNE l190
+	BNE l189
 	RET

@@ -24,7 +24,7 @@ type panelArgs struct {
 	w              unsafe.Pointer // codes of the first panel
 	wStep          int            // bytes to those of the second
 	scales, biases unsafe.Pointer // of the first panel
-	sStep          int            // bytes to those of the second, both
+	sStep          int            // bytes to those of the second, both; biases only if the coding has them
 	cols           int            // inputs
 	group          int            // inputs that share a scale
 	groupBytes     int            // of a group's codes in a panel
@@ -67,10 +67,12 @@ func (s *panelScratch) fill(w *matrix, p int) *matrix {
 		clear(dst[copy(dst, from[first*rowBytes:w.rows*rowBytes]):])
 		return dst
 	}
-	numberBytes := w.format.ScaleBytes(1, w.cols)
 	m := &s.filled
 	*m = matrix{rows: panelRows, cols: w.cols, format: w.format, rowBytes: w.rowBytes}
-	m.weight, m.scales, m.biases = part(&s.rows[0], w.weight, w.rowBytes), part(&s.rows[1], w.scales, numberBytes), part(&s.rows[2], w.biases, numberBytes)
+	m.weight, m.scales = part(&s.rows[0], w.weight, w.rowBytes), part(&s.rows[1], w.scales, w.format.ScaleBytes(1, w.cols))
+	if w.biases != nil {
+		m.biases = part(&s.rows[2], w.biases, w.format.BiasBytes(1, w.cols))
+	}
 	return m
 }
 
@@ -79,15 +81,15 @@ func (s *panelScratch) fill(w *matrix, p int) *matrix {
 // pass.
 func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *rowList, i0, i1 int) {
 	a := &s.args
-	a.cols, a.group, a.groupBytes = w.cols, w.format.Group, w.format.WeightBytes(panelRows, w.format.Group)
+	a.cols, a.group, a.groupBytes = w.cols, w.format.Group(), w.format.WeightBytes(panelRows, w.format.Group())
 	per := i1 - i0
 	if w.format.Layout == quant.Panels { // other layouts are arranged once for all rows
 		blocks := chunks(per, max(maxTile, blockX/in.width))
 		per = chunks(per, blocks)
 	}
-	table := k.floats[bitsAt(w.format.Bits)]
+	table := k.codings[w.format.Coding()].floats
 	if in.int8s {
-		table = k.int8s[bitsAt(w.format.Bits)]
+		table = k.codings[w.format.Coding()].int8s
 	}
 	for ; i0 < i1; i0 += per {
 		end := min(i0+per, i1)
@@ -104,22 +106,22 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 
 // loadPanels sets s.args to n panels of w from p on.
 func (k *kernels) loadPanels(s *panelScratch, w *matrix, p, n int) {
-	a := &s.args
+	a, f := &s.args, w.format
 	codes, scales, biases := w.weight, w.scales, w.biases
-	bytes, scaleBytes := w.format.WeightBytes(panelRows, w.cols), w.format.ScaleBytes(panelRows, w.cols)
-	if w.format.Layout == quant.Rows {
-		codes, scales, biases = growBytes(&s.codes, 2*bytes), growBytes(&s.scales, 2*scaleBytes), growBytes(&s.biases, 2*scaleBytes)
+	bytes, scaleBytes, biasBytes := f.WeightBytes(panelRows, w.cols), f.ScaleBytes(panelRows, w.cols), f.BiasBytes(panelRows, w.cols)
+	if f.Layout == quant.Rows {
+		codes, scales, biases = growBytes(&s.codes, 2*bytes), growBytes(&s.scales, 2*scaleBytes), growBytes(&s.biases, 2*biasBytes)
 		for i := range n {
 			m, from := w, p+i
 			if (from+1)*panelRows > w.rows {
 				m, from = s.fill(w, from), 0
 			}
-			k.arrangePanel(codes[i*bytes:], scales[i*scaleBytes:], biases[i*scaleBytes:], m, from)
+			k.arrangePanel(codes[i*bytes:], scales[i*scaleBytes:], biases[i*biasBytes:], m, from)
 		}
 		p = 0
 	}
-	codes, scales, biases = codes[p*bytes:(p+n)*bytes], scales[p*scaleBytes:(p+n)*scaleBytes], biases[p*scaleBytes:(p+n)*scaleBytes]
-	a.w, a.scales, a.biases = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0])
+	codes, scales, biases = codes[p*bytes:(p+n)*bytes], scales[p*scaleBytes:(p+n)*scaleBytes], biases[p*biasBytes:(p+n)*biasBytes]
+	a.w, a.scales, a.biases = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(unsafe.SliceData(biases))
 	a.wStep, a.sStep, a.yStep = bytes, scaleBytes, 4*panelRows
 	if n == 1 { // a kernel for two computes the one twice
 		a.wStep, a.sStep, a.yStep = 0, 0, 0

@@ -3,19 +3,24 @@ package host
 import (
 	"encoding/binary"
 	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // maxGroup is the largest quantisation group.
 const maxGroup = 128
 
-// portableKernels returns the table of one kind of kernel.
-func portableKernels(kernel func(a *panelArgs, bits int)) (table [3][]panelKernel) {
-	for i, bits := range []int{2, 4, 8} {
+// portableTable returns the kernels for codes.
+func portableTable() (t codingTable) {
+	for _, c := range quant.Codings() {
+		k := &t[c]
+		k.dequantise = portableDequantise(c)
 		for range maxTile {
-			table[i] = append(table[i], func(a *byte) { kernel((*panelArgs)(unsafe.Pointer(a)), bits) })
+			k.int8s = append(k.int8s, func(a *byte) { portableInt8s((*panelArgs)(unsafe.Pointer(a)), c) })
+			k.floats = append(k.floats, func(a *byte) { portableFloats((*panelArgs)(unsafe.Pointer(a)), c) })
 		}
 	}
-	return table
+	return t
 }
 
 // goPanel is a panelArgs as slices.
@@ -24,11 +29,11 @@ type goPanel struct {
 	y                     [maxTile][]float32
 }
 
-func (a *panelArgs) panel() (p goPanel) {
+func (a *panelArgs) panel(c quant.Coding) (p goPanel) {
 	groups := a.cols / a.group
 	p.codes = unsafe.Slice((*byte)(a.w), groups*a.groupBytes)
-	p.scales = unsafe.Slice((*byte)(a.scales), groups*2*panelRows)
-	p.biases = unsafe.Slice((*byte)(a.biases), groups*2*panelRows)
+	p.scales = unsafe.Slice((*byte)(a.scales), groups*c.ScaleBytes()*panelRows)
+	p.biases = unsafe.Slice((*byte)(a.biases), groups*c.BiasBytes()*panelRows)
 	for r := range a.rows {
 		p.y[r] = unsafe.Slice((*float32)(a.y[r]), panelRows)
 		clear(p.y[r])
@@ -56,15 +61,19 @@ func unpackLane(dst []uint8, codes []byte, lane, bits int) {
 }
 
 // portableFloats dequantises a group and adds its dot products to each row's total.
-func portableFloats(a *panelArgs, bits int) {
-	p := a.panel()
+func portableFloats(a *panelArgs, c quant.Coding) {
+	p, bits := a.panel(c), c.Bits()
 	var codes [maxGroup]uint8
 	var weights [maxGroup]float32
-	var values [256]float32 // weights by code, in a row and group
+	// What codes of up to 4 bits stand for, and weights by code in a row and group.
+	var meant, values [16]float32
+	for q := 0; bits < 8 && q < 1<<bits; q++ {
+		meant[q] = c.Value(q)
+	}
 	for g := range a.cols / a.group {
 		group := p.codes[g*a.groupBytes : (g+1)*a.groupBytes]
 		for lane := range panelRows {
-			scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
+			scale, bias := c.Scale(p.scales, g*panelRows+lane), c.Bias(p.biases, g*panelRows+lane)
 			unpackLane(codes[:a.group], group, lane, bits)
 			row := weights[:a.group]
 			if bits == 8 {
@@ -73,10 +82,10 @@ func portableFloats(a *panelArgs, bits int) {
 				}
 			} else {
 				for q := range values[:1<<bits] {
-					values[q] = float32(float32(q)*scale) + bias
+					values[q] = float32(meant[q]*scale) + bias
 				}
 				for i, q := range codes[:a.group] {
-					row[i] = values[q]
+					row[i] = values[q&15]
 				}
 			}
 			for r := range a.rows {
@@ -88,14 +97,14 @@ func portableFloats(a *panelArgs, bits int) {
 }
 
 // portableInt8s adds each group's dot·(scale·s) + bias·S, each step rounded.
-func portableInt8s(a *panelArgs, bits int) {
-	p := a.panel()
+func portableInt8s(a *panelArgs, c quant.Coding) {
+	p, bits := a.panel(c), c.Bits()
 	var codes [maxGroup]uint8
 	groups := a.cols / a.group
 	for g := range groups {
 		group := p.codes[g*a.groupBytes : (g+1)*a.groupBytes]
 		for lane := range panelRows {
-			scale, bias := bf16(p.scales, g*panelRows+lane), bf16(p.biases, g*panelRows+lane)
+			scale, bias := c.Scale(p.scales, g*panelRows+lane), c.Bias(p.biases, g*panelRows+lane)
 			unpackLane(codes[:a.group], group, lane, bits)
 			for r := range a.rows {
 				x := unsafe.Slice((*int8)(a.x[r]), a.cols)[g*a.group : (g+1)*a.group]
@@ -126,48 +135,55 @@ type swap struct {
 	mask  uint32
 }
 
-// swaps bring the codes of a word into a panel's order. They are indexed by bitsAt.
-var swaps = [3][]swap{{{6, 0x00cc00cc}, {12, 0x0000f0f0}}, {{8, 0x0000ff00}, {4, 0x00f000f0}}, nil}
+// swaps bring the codes of a word into a panel's order, by their bits.
+var swaps = [...][]swap{2: {{6, 0x00cc00cc}, {12, 0x0000f0f0}}, 4: {{8, 0x0000ff00}, {4, 0x00f000f0}}, 8: nil}
 
 // arrangePanel writes panel p of a matrix that is stored in rows. All rows of the panel exist.
 func (k *kernels) arrangePanel(codes, scales, biases []byte, w *matrix, p int) {
-	first := p * panelRows
-	b := bitsAt(w.format.Bits)
+	first, bits := p*panelRows, w.format.Bits()
+	arrange := k.codings[w.format.Coding()].arrange
 	const block = 16 // bytes of a row
 	words, done := w.rowBytes/4, 0
 	row := w.weight[first*w.rowBytes : (first+panelRows)*w.rowBytes]
-	if k.arrange[b] != nil && w.rowBytes >= block {
-		k.arrange[b](&codes[0], &row[0], w.rowBytes, w.rowBytes/block)
+	if arrange != nil && w.rowBytes >= block {
+		arrange(&codes[0], &row[0], w.rowBytes, w.rowBytes/block)
 		done = w.rowBytes / block * 4
 	}
 	for i := done; i < words; i++ {
 		for lane := range panelRows {
 			word := binary.LittleEndian.Uint32(row[lane*w.rowBytes+4*i:])
-			for _, s := range swaps[b] {
+			for _, s := range swaps[bits] {
 				t := (word ^ word>>s.shift) & s.mask
 				word ^= t ^ t<<s.shift
 			}
 			binary.LittleEndian.PutUint32(codes[4*(i*panelRows+lane):], word)
 		}
 	}
-	k.arrangeNumbers(scales, w.scales, w, first)
-	k.arrangeNumbers(biases, w.biases, w, first)
+	for _, part := range []struct {
+		p        quant.Part
+		dst, src []byte
+	}{{quant.Scales, scales, w.scales}, {quant.Biases, biases, w.biases}} {
+		if n := w.format.PartBytes(part.p, 1, w.cols); n > 0 {
+			k.arrangeNumbers(part.dst, part.src[first*n:(first+panelRows)*n], w.cols/w.format.Group())
+		}
+	}
 }
 
-// arrangeNumbers writes a panel's scales or biases. Its rows are those of w from first on.
-func (k *kernels) arrangeNumbers(dst, src []byte, w *matrix, first int) {
-	groups := w.cols / w.format.Group
+// arrangeNumbers writes a panel's scales or biases, groups of each row.
+func (k *kernels) arrangeNumbers(dst, src []byte, groups int) {
 	const block = 8 // groups
-	done := 0
-	src = src[2*groups*first : 2*groups*(first+panelRows)]
-	if k.arrangeScales != nil && groups >= block {
-		k.arrangeScales(&dst[0], &src[0], 2*groups, groups/block)
+	width := len(src) / panelRows
+	size, done := width/groups, 0
+	if k.arrangeScales != nil && size == 2 && groups >= block {
+		k.arrangeScales(&dst[0], &src[0], width, groups/block)
 		done = groups / block * block
 	}
 	for g := done; g < groups; g++ {
 		for lane := range panelRows {
-			v := binary.LittleEndian.Uint16(src[2*(lane*groups+g):])
-			binary.LittleEndian.PutUint16(dst[2*(g*panelRows+lane):], v)
+			to, from := dst[size*(g*panelRows+lane):], src[lane*width+size*g:]
+			if to[0] = from[0]; size == 2 {
+				to[1] = from[1]
+			}
 		}
 	}
 }

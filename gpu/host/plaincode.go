@@ -2,11 +2,6 @@
 
 package host
 
-import (
-	"github.com/moeflux/moeflux-actor/gpu"
-	"github.com/moeflux/moeflux-actor/model/quant"
-)
-
 // plainCode is the assembly for rows of bf16 and float32, in blocks of blockInputs.
 type plainCode struct {
 	bf16  func(row *byte, x *float32, blocks int) float32
@@ -15,14 +10,14 @@ type plainCode struct {
 	widen func(dst *float32, row *byte, blocks int)
 }
 
-func (c *plainCode) kernels() plainKernels {
-	return plainKernels{one: c.one, two: c.rowTwo, last: c.rowLast, widen: c.rowWiden}
+func (c *plainCode) kernels() plainKernels { return plainKernels{two: c.rowTwo, last: c.rowLast} }
+
+// table returns the kernels for codes and those for numbers that stand for themselves.
+func (c *plainCode) table(codes codingTable) *codingTable {
+	return codes.with(c.rowLast, c.rowBF16, c.rowWiden)
 }
 
-func (c *plainCode) one(row []byte, kind quant.Kind, x []float32) float32 {
-	if kind == quant.F32 {
-		return c.rowLast(gpu.Floats(row, len(x)), x)
-	}
+func (c *plainCode) rowBF16(row []byte, x []float32) float32 {
 	row = row[:2*len(x)]
 	var y float32
 	n := len(x) / blockInputs
@@ -61,11 +56,7 @@ func (c *plainCode) rowTwo(q, x0, x1 []float32) (y0, y1 float32) {
 	return y0, y1
 }
 
-func (c *plainCode) rowWiden(dst []float32, row []byte, kind quant.Kind) {
-	if kind == quant.F32 {
-		widen(dst, row, kind)
-		return
-	}
+func (c *plainCode) rowWiden(dst []float32, row []byte) {
 	row = row[:2*len(dst)]
 	const block = 32 // elements an iteration of the assembly takes
 	n := len(dst) / block
@@ -73,6 +64,6 @@ func (c *plainCode) rowWiden(dst []float32, row []byte, kind quant.Kind) {
 		c.widen(&dst[0], &row[0], n)
 	}
 	if n *= block; n < len(dst) {
-		widen(dst[n:], row[2*n:], kind)
+		portableWiden(dst[n:], row[2*n:])
 	}
 }

@@ -51,13 +51,6 @@ func primitives() []primitive {
 		}},
 		{"rope", pairs, rope(func(v *vectors) func(x, table []float32, heads, stride int) { return v.rope })},
 		{"ropePairs", lanes, rope(func(v *vectors) func(x, table []float32, heads, stride int) { return v.ropePairs })},
-		{"widen", lanes, func(v *vectors, y []float32, in [][]float32, n int) {
-			bytes := make([]byte, 2*n)
-			for i, x := range in[0] {
-				bytes[2*i], bytes[2*i+1] = byte(math.Float32bits(x)>>16), byte(math.Float32bits(x)>>24)
-			}
-			v.widen(y, bytes)
-		}},
 	}
 }
 

@@ -18,7 +18,7 @@ func TestInt8Processors(t *testing.T) {
 	for _, k := range available() {
 		sum := fnv.New64a()
 		for _, f := range panelFormats() {
-			c := wholePanelCase(f, 3*panelRows, 5*f.Group)
+			c := wholePanelCase(f, 3*panelRows, 5*f.Group())
 			for count := 1; count <= len(c.x); count++ {
 				sum.Write(gpu.FloatBytes(c.multiply(t, k, &c.panels, true, count)))
 			}
@@ -32,7 +32,7 @@ func TestInt8Processors(t *testing.T) {
 // wholePanelCase is newPanelCase from whole random numbers.
 func wholePanelCase(f quant.Format, rows, cols int) *panelCase {
 	c := newPanelCase(f, rows, cols, 0)
-	rng := rand.New(rand.NewPCG(uint64(f.Bits), uint64(f.Group)))
+	rng := rand.New(rand.NewPCG(uint64(f.Bits()), uint64(f.Group())))
 	for _, list := range [][]byte{c.panels.scales, c.panels.biases} {
 		for i := 0; i < len(list); i += 2 { // ±(1 to 2)/64
 			binary.LittleEndian.PutUint16(list[i:], 0x3c80|uint16(rng.Uint32())&0x807f)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"math/bits"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -45,7 +46,7 @@ func wholeNumber(v float32) int32 {
 }
 
 // groupAt returns the index in tables of groups of n.
-func groupAt(n int) int { return bitsAt(n) - 4 }
+func groupAt(n int) int { return bits.TrailingZeros(uint(n)) - 5 }
 
 // rounded is rows of X as int8 kernels take them, for each size of the groups in which they are
 // rounded.

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
+var neonPlain = &plainCode{oneBF16NEON, lastNEON, twoNEON, unpack16NEON}
+
 var neon = kernels{
 	name: "neon", pair: 1, rate: 20, quantise: quantiseNEON,
-	plain: (&plainCode{oneBF16NEON, lastNEON, twoNEON, unpack16NEON}).kernels(),
-	int8s: neonInt8s, floats: neonFloats,
-	arrange:       [3]func(dst, src *byte, stride, blocks int){arrange2NEON, arrange4NEON, arrange8NEON},
-	arrangeScales: arrangeScalesNEON,
+	plain: neonPlain.kernels(), codings: neonPlain.table(neonCodings), arrangeScales: arrangeScalesNEON,
 }
 
 // available returns the variants that this processor runs, the best first. NEON needs the products

@@ -4,15 +4,25 @@
 
 package host
 
-var (
-	avx2Int8s = [3][]panelKernel{
-		{mulInt8Q2N1AVX2, mulInt8Q2N2AVX2, mulInt8Q2N3AVX2, mulInt8Q2N4AVX2},
-		{mulInt8Q4N1AVX2, mulInt8Q4N2AVX2, mulInt8Q4N3AVX2, mulInt8Q4N4AVX2},
-		{mulInt8Q8N1AVX2, mulInt8Q8N2AVX2, mulInt8Q8N3AVX2, mulInt8Q8N4AVX2},
-	}
-	avx2Floats = [3][]panelKernel{
-		{mulF32Q2N1AVX2, mulF32Q2N2AVX2, mulF32Q2N3AVX2, mulF32Q2N4AVX2},
-		{mulF32Q4N1AVX2, mulF32Q4N2AVX2, mulF32Q4N3AVX2, mulF32Q4N4AVX2},
-		{mulF32Q8N1AVX2, mulF32Q8N2AVX2, mulF32Q8N3AVX2, mulF32Q8N4AVX2},
-	}
-)
+import "github.com/moeflux/moeflux-actor/model/quant"
+
+var avx2Codings = codingTable{
+	quant.CodingQ2: {
+		int8s:      []panelKernel{mulInt8Q2N1AVX2, mulInt8Q2N2AVX2, mulInt8Q2N3AVX2, mulInt8Q2N4AVX2},
+		floats:     []panelKernel{mulF32Q2N1AVX2, mulF32Q2N2AVX2, mulF32Q2N3AVX2, mulF32Q2N4AVX2},
+		arrange:    arrange2AVX2,
+		dequantise: dequantiseQ2AVX2,
+	},
+	quant.CodingQ4: {
+		int8s:      []panelKernel{mulInt8Q4N1AVX2, mulInt8Q4N2AVX2, mulInt8Q4N3AVX2, mulInt8Q4N4AVX2},
+		floats:     []panelKernel{mulF32Q4N1AVX2, mulF32Q4N2AVX2, mulF32Q4N3AVX2, mulF32Q4N4AVX2},
+		arrange:    arrange4AVX2,
+		dequantise: dequantiseQ4AVX2,
+	},
+	quant.CodingQ8: {
+		int8s:      []panelKernel{mulInt8Q8N1AVX2, mulInt8Q8N2AVX2, mulInt8Q8N3AVX2, mulInt8Q8N4AVX2},
+		floats:     []panelKernel{mulF32Q8N1AVX2, mulF32Q8N2AVX2, mulF32Q8N3AVX2, mulF32Q8N4AVX2},
+		arrange:    arrange8AVX2,
+		dequantise: dequantiseQ8AVX2,
+	},
+}

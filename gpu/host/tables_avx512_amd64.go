@@ -4,15 +4,25 @@
 
 package host
 
-var (
-	avx512Int8s = [3][]panelKernel{
-		{mulInt8Q2N1AVX512, mulInt8Q2N2AVX512, mulInt8Q2N3AVX512, mulInt8Q2N4AVX512, mulInt8Q2N5AVX512, mulInt8Q2N6AVX512},
-		{mulInt8Q4N1AVX512, mulInt8Q4N2AVX512, mulInt8Q4N3AVX512, mulInt8Q4N4AVX512, mulInt8Q4N5AVX512, mulInt8Q4N6AVX512},
-		{mulInt8Q8N1AVX512, mulInt8Q8N2AVX512, mulInt8Q8N3AVX512, mulInt8Q8N4AVX512, mulInt8Q8N5AVX512, mulInt8Q8N6AVX512},
-	}
-	avx512Floats = [3][]panelKernel{
-		{mulF32Q2N1AVX512, mulF32Q2N2AVX512, mulF32Q2N3AVX512, mulF32Q2N4AVX512, mulF32Q2N5AVX512, mulF32Q2N6AVX512},
-		{mulF32Q4N1AVX512, mulF32Q4N2AVX512, mulF32Q4N3AVX512, mulF32Q4N4AVX512, mulF32Q4N5AVX512, mulF32Q4N6AVX512},
-		{mulF32Q8N1AVX512, mulF32Q8N2AVX512, mulF32Q8N3AVX512, mulF32Q8N4AVX512, mulF32Q8N5AVX512, mulF32Q8N6AVX512},
-	}
-)
+import "github.com/moeflux/moeflux-actor/model/quant"
+
+var avx512Codings = codingTable{
+	quant.CodingQ2: {
+		int8s:      []panelKernel{mulInt8Q2N1AVX512, mulInt8Q2N2AVX512, mulInt8Q2N3AVX512, mulInt8Q2N4AVX512, mulInt8Q2N5AVX512, mulInt8Q2N6AVX512},
+		floats:     []panelKernel{mulF32Q2N1AVX512, mulF32Q2N2AVX512, mulF32Q2N3AVX512, mulF32Q2N4AVX512, mulF32Q2N5AVX512, mulF32Q2N6AVX512},
+		arrange:    arrange2AVX512,
+		dequantise: dequantiseQ2AVX512,
+	},
+	quant.CodingQ4: {
+		int8s:      []panelKernel{mulInt8Q4N1AVX512, mulInt8Q4N2AVX512, mulInt8Q4N3AVX512, mulInt8Q4N4AVX512, mulInt8Q4N5AVX512, mulInt8Q4N6AVX512},
+		floats:     []panelKernel{mulF32Q4N1AVX512, mulF32Q4N2AVX512, mulF32Q4N3AVX512, mulF32Q4N4AVX512, mulF32Q4N5AVX512, mulF32Q4N6AVX512},
+		arrange:    arrange4AVX512,
+		dequantise: dequantiseQ4AVX512,
+	},
+	quant.CodingQ8: {
+		int8s:      []panelKernel{mulInt8Q8N1AVX512, mulInt8Q8N2AVX512, mulInt8Q8N3AVX512, mulInt8Q8N4AVX512, mulInt8Q8N5AVX512, mulInt8Q8N6AVX512},
+		floats:     []panelKernel{mulF32Q8N1AVX512, mulF32Q8N2AVX512, mulF32Q8N3AVX512, mulF32Q8N4AVX512, mulF32Q8N5AVX512, mulF32Q8N6AVX512},
+		arrange:    arrange8AVX512,
+		dequantise: dequantiseQ8AVX512,
+	},
+}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -14,7 +13,7 @@ import (
 // The portable forms are the definitions. The assembly fuses products with sums, sums neighbours in
 // lanes partial sums, and computes e^x to 2 units in the last place.
 type vectors struct {
-	// lanes is how many float32 a vector has. rope, ropePairs and widen take a multiple of it,
+	// lanes is how many float32 a vector has. rope and ropePairs take a multiple of it,
 	// transpose takes a multiple of it as rows, and delta takes that many rows of state, whose
 	// length is a multiple of it too.
 	lanes int
@@ -41,8 +40,6 @@ type vectors struct {
 	rope func(x, table []float32, heads, stride int)
 	// channels 2i and 2i+1
 	ropePairs func(x, table []float32, heads, stride int)
-	// bf16 to float32
-	widen func(dst []float32, row []byte)
 	// dst[c, r] = src[r, c]; rows a multiple of lanes, columns of 4
 	transpose func(dst, src []float32, dstStride, srcStride, rows, columns int)
 	// see portableSoftmax
@@ -54,11 +51,8 @@ type vectors struct {
 	// multiplyAhead is multiply that also fetches cache lines: next points to an aheadLines. It is
 	// nil where that does not pay.
 	multiplyAhead func(c, a, b []float32, cs, as, bs, rows, depth, cols int, sum bool, next *byte)
-	// dst = q·scale + bias, each step rounded, of
-	codes [3]func(dst []float32, words, scales, biases []byte, shifts []uint32,
-		// codes of 2, 4 and 8 bits; words and scales lie the strides apart in bytes
-		group, wordStride, groupStride int)
-	widen8 func(dst []float32, codes []byte, scales []float32, // code·scale, see portableWiden8
+	codings       *codingTable                                        // kernels for rows of weights
+	widen8        func(dst []float32, codes []byte, scales []float32, // code·scale, see portableWiden8
 		group, width, codeStride, scaleStride int)
 	// the same, rows as columns, see portableTranspose8
 	transpose8 func(dst []float32, codes []byte, scales []float32,
@@ -75,10 +69,9 @@ var portableVectors = vectors{
 	swiglu: swiglu, gate: portableGate, combine: portableCombine, conv: portableConv,
 	rope:      func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, false) },
 	ropePairs: func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, true) },
-	widen:     portableWiden, widen8: portableWiden8, transpose8: portableTranspose8, touch: func([]byte, int, int, int) {},
+	widen8:    portableWiden8, transpose8: portableTranspose8, touch: func([]byte, int, int, int) {},
 	transpose: portableTranspose, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
-	codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
-		portableCodes2, portableCodes4, portableCodes8},
+	codings: portableCodings,
 }
 
 // multiplying, moving and exponentials estimate how many nanoseconds one thread takes for n.
@@ -115,39 +108,38 @@ func (v *vectors) transposeAll(dst, src []float32, dstStride, srcStride, rows, c
 // row writes row o of m, dequantised, to dst [m.cols].
 func (v *vectors) row(dst []float32, m *matrix, o int) {
 	f := m.format
-	switch f.Kind {
-	case quant.F32:
-		copy(dst, gpu.Floats(m.row(o), m.cols))
-		return
-	case quant.BF16:
-		row, whole := m.row(o), len(dst)/v.lanes*v.lanes
-		if whole > 0 {
-			v.widen(dst[:whole], row)
-		}
-		portableWiden(dst[whole:], row[2*whole:])
+	k := &v.codings[f.Coding()]
+	if k.widen != nil {
+		k.widen(dst, m.row(o))
 		return
 	}
-	rowBytes, groupBytes := m.rowBytes, m.cols/f.Group*2
-	word, group := o*rowBytes, o*groupBytes
-	wordStride, groupStride, order := 4, 2, 0
-	if f.Layout == quant.Panels {
-		panel, lane := o/quant.PanelRows, o%quant.PanelRows
-		word, group = panel*quant.PanelRows*rowBytes+4*lane, panel*quant.PanelRows*groupBytes+2*lane
-		wordStride, groupStride, order = 4*quant.PanelRows, 2*quant.PanelRows, 1
+	l := &codeRows[f.Layout]
+	rowBytes, scaleBytes := m.rowBytes, f.ScaleBytes(1, m.cols)
+	first, lane := o/l.rows*l.rows, o%l.rows
+	number := f.Coding().ScaleBytes()
+	word, group, bias := first*rowBytes+4*lane, first*scaleBytes+number*lane, 0
+	if m.biases != nil {
+		bias = group
 	}
-	i := f.Bits / 4 // 0, 1, 2
-	v.codes[i](dst, m.weight[word:], m.scales[group:], m.biases[group:], codeShifts[order][i][:], f.Group, wordStride, groupStride)
+	k.dequantise(dst, m.weight[word:], m.scales[group:], m.biases[bias:], l.shifts[f.Coding()][:], f.Group(), 4*l.rows, number*l.rows)
 }
 
-// codeShifts are the positions of the codes in a word, in the layouts of rows and of panels, for 2,
-// 4 and 8 bits.
-var codeShifts = makeCodeShifts()
+// codeRow says how a row of codes lies in a layout.
+type codeRow struct {
+	rows   int // that lie together
+	shifts [quant.NumCodings][16]uint32
+}
 
-func makeCodeShifts() (t [2][3][16]uint32) {
-	for i, bits := range []int{2, 4, 8} {
-		for j := range 32 / bits {
-			t[0][i][j] = uint32(j * bits)
-			t[1][i][j] = uint32(j%4*8 + j/4*bits)
+var codeRows = makeCodeRows()
+
+func makeCodeRows() (t [quant.NumLayouts]codeRow) {
+	t[quant.Rows].rows, t[quant.Panels].rows = 1, panelRows
+	for _, f := range quant.Formats() {
+		for l := range t {
+			f.Layout = quant.Layout(l)
+			for i := range 32 / f.Bits() {
+				t[l].shifts[f.Coding()][i] = uint32(f.Shift(i))
+			}
 		}
 	}
 	return t

@@ -6,9 +6,8 @@ var neonVectors = vectors{
 	lanes: 4, multiplyRate: 16 * 12, moveRate: 16 * 4, expRate: 16,
 	dot: dotNEON, norm: normNEON, gatedNorm: gatedNormNEON, add: addNEON, axpy: axpyNEON, merge: mergeNEON,
 	swiglu: swigluNEON, gate: gateNEON, combine: combineNEON, conv: convNEON, rope: ropeNEON, ropePairs: ropePairsNEON,
-	widen: widenNEON, widen8: widen8NEON, transpose8: transpose8NEON, touch: touchNEON, transpose: transposeNEON, softmax: softmaxNEON, delta: deltaNEON, multiply: multiplyNEON,
-	codes: [3]func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int){
-		dequantise2NEON, dequantise4NEON, dequantise8NEON},
+	widen8: widen8NEON, transpose8: transpose8NEON, touch: touchNEON, transpose: transposeNEON, softmax: softmaxNEON, delta: deltaNEON, multiply: multiplyNEON,
+	codings: neon.codings,
 }
 
 // vectorsOf returns the primitives of a variant of available.

@@ -994,9 +994,9 @@ heads:
 	VZEROUPPER
 	RET
 
-// func dequantise2AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// func dequantiseQ2AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
-TEXT ·dequantise2AVX2(SB), NOSPLIT, $0-144
+TEXT ·dequantiseQ2AVX2(SB), NOSPLIT, $0-144
 	MOVQ    dst_len+8(FP), AX
 	MOVQ    dst_base+0(FP), CX
 	MOVQ    words_base+24(FP), DX
@@ -1053,9 +1053,9 @@ DATA avx2vectormask2<>+24(SB)/4, $0x00000003
 DATA avx2vectormask2<>+28(SB)/4, $0x00000003
 GLOBL avx2vectormask2<>(SB), RODATA|NOPTR, $32
 
-// func dequantise4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// func dequantiseQ4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
-TEXT ·dequantise4AVX2(SB), NOSPLIT, $0-144
+TEXT ·dequantiseQ4AVX2(SB), NOSPLIT, $0-144
 	MOVQ    dst_len+8(FP), AX
 	MOVQ    dst_base+0(FP), CX
 	MOVQ    words_base+24(FP), DX
@@ -1104,9 +1104,9 @@ DATA avx2vectormask4<>+24(SB)/4, $0x0000000f
 DATA avx2vectormask4<>+28(SB)/4, $0x0000000f
 GLOBL avx2vectormask4<>(SB), RODATA|NOPTR, $32
 
-// func dequantise8AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// func dequantiseQ8AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
-TEXT ·dequantise8AVX2(SB), NOSPLIT, $0-144
+TEXT ·dequantiseQ8AVX2(SB), NOSPLIT, $0-144
 	MOVQ    dst_len+8(FP), AX
 	MOVQ    dst_base+0(FP), CX
 	MOVQ    words_base+24(FP), DX
@@ -1154,24 +1154,6 @@ DATA avx2vectormask8<>+20(SB)/4, $0x000000ff
 DATA avx2vectormask8<>+24(SB)/4, $0x000000ff
 DATA avx2vectormask8<>+28(SB)/4, $0x000000ff
 GLOBL avx2vectormask8<>(SB), RODATA|NOPTR, $32
-
-// func widenAVX2(dst []float32, row []byte)
-// Requires: AVX, AVX2
-TEXT ·widenAVX2(SB), NOSPLIT, $0-48
-	MOVQ dst_len+8(FP), AX
-	MOVQ dst_base+0(FP), CX
-	MOVQ row_base+24(FP), DX
-
-loop:
-	VPMOVZXWD (DX), Y0
-	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, (CX)
-	ADDQ      $0x00000020, CX
-	ADDQ      $0x00000010, DX
-	SUBQ      $0x00000008, AX
-	JNZ       loop
-	VZEROUPPER
-	RET
 
 // func widen8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
 // Requires: AVX, AVX2, MMX+

@@ -64,25 +64,20 @@ func ropeAVX512(x []float32, table []float32, heads int, stride int)
 //go:noescape
 func ropePairsAVX512(x []float32, table []float32, heads int, stride int)
 
-// dequantise2AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+// dequantiseQ2AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
-func dequantise2AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+func dequantiseQ2AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
-// dequantise4AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+// dequantiseQ4AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
-func dequantise4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+func dequantiseQ4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
-// dequantise8AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+// dequantiseQ8AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
 //
 //go:noescape
-func dequantise8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
-
-// widenAVX512 writes bf16 as float32; len(dst) is a multiple of 16.
-//
-//go:noescape
-func widenAVX512(dst []float32, row []byte)
+func dequantiseQ8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
 // widen8AVX512 writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.
 //

@@ -1066,9 +1066,9 @@ heads:
 	VZEROUPPER
 	RET
 
-// func dequantise2AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// func dequantiseQ2AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
-TEXT ·dequantise2AVX512(SB), NOSPLIT, $0-144
+TEXT ·dequantiseQ2AVX512(SB), NOSPLIT, $0-144
 	MOVQ    dst_len+8(FP), AX
 	MOVQ    dst_base+0(FP), CX
 	MOVQ    words_base+24(FP), DX
@@ -1125,9 +1125,9 @@ DATA avx512vectormask2<>+24(SB)/4, $0x00000003
 DATA avx512vectormask2<>+28(SB)/4, $0x00000003
 GLOBL avx512vectormask2<>(SB), RODATA|NOPTR, $32
 
-// func dequantise4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// func dequantiseQ4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
-TEXT ·dequantise4AVX512(SB), NOSPLIT, $0-144
+TEXT ·dequantiseQ4AVX512(SB), NOSPLIT, $0-144
 	MOVQ    dst_len+8(FP), AX
 	MOVQ    dst_base+0(FP), CX
 	MOVQ    words_base+24(FP), DX
@@ -1176,9 +1176,9 @@ DATA avx512vectormask4<>+24(SB)/4, $0x0000000f
 DATA avx512vectormask4<>+28(SB)/4, $0x0000000f
 GLOBL avx512vectormask4<>(SB), RODATA|NOPTR, $32
 
-// func dequantise8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// func dequantiseQ8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 // Requires: AVX, AVX2
-TEXT ·dequantise8AVX512(SB), NOSPLIT, $0-144
+TEXT ·dequantiseQ8AVX512(SB), NOSPLIT, $0-144
 	MOVQ    dst_len+8(FP), AX
 	MOVQ    dst_base+0(FP), CX
 	MOVQ    words_base+24(FP), DX
@@ -1226,24 +1226,6 @@ DATA avx512vectormask8<>+20(SB)/4, $0x000000ff
 DATA avx512vectormask8<>+24(SB)/4, $0x000000ff
 DATA avx512vectormask8<>+28(SB)/4, $0x000000ff
 GLOBL avx512vectormask8<>(SB), RODATA|NOPTR, $32
-
-// func widenAVX512(dst []float32, row []byte)
-// Requires: AVX, AVX512F
-TEXT ·widenAVX512(SB), NOSPLIT, $0-48
-	MOVQ dst_len+8(FP), AX
-	MOVQ dst_base+0(FP), CX
-	MOVQ row_base+24(FP), DX
-
-loop:
-	VPMOVZXWD (DX), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VMOVUPS   Z0, (CX)
-	ADDQ      $0x00000040, CX
-	ADDQ      $0x00000020, DX
-	SUBQ      $0x00000010, AX
-	JNZ       loop
-	VZEROUPPER
-	RET
 
 // func widen8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
 // Requires: AVX, AVX512F, BMI2, MMX+

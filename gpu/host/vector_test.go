@@ -90,16 +90,12 @@ func TestRow(t *testing.T) {
 	const rows = 32
 	for _, bits := range []int{2, 4, 8} {
 		for _, group := range []int{32, 64, 128} {
-			f := quant.Format{Kind: quant.Affine, Bits: bits, Group: group}
+			f := quant.Affine(bits, group)
 			cols := 3 * group
 			rng := rand.New(rand.NewPCG(uint64(bits), uint64(group)))
 			m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: bytesBeside(rng, f.WeightBytes(rows, cols)),
 				scales: bf16s(rng, rows*3), biases: bf16s(rng, rows*3)}
-			panels := m
-			panels.format.Layout = quant.Panels
-			panels.weight, panels.scales, panels.biases = make([]byte, len(m.weight)), make([]byte, len(m.scales)), make([]byte, len(m.biases))
-			f.ToPanels(quant.Codes{Weight: panels.weight, Scales: panels.scales, Biases: panels.biases},
-				quant.Codes{Weight: m.weight, Scales: m.scales, Biases: m.biases}, rows, cols)
+			panels := inPanels(&m)
 			eachVectors(t, func(t *testing.T, v *vectors) {
 				for o := range rows {
 					want := make([]float32, cols)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 func portableNorm(y, x, w []float32, r float32) {
@@ -207,27 +208,18 @@ func portableDelta(state, keys, gates, v, y []float32, vStride, yStride int) {
 	}
 }
 
-func portableCodes2(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int) {
-	portableCodes(dst, words, scales, biases, shifts, 2, group, wordStride, groupStride)
-}
-
-func portableCodes4(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int) {
-	portableCodes(dst, words, scales, biases, shifts, 4, group, wordStride, groupStride)
-}
-
-func portableCodes8(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int) {
-	portableCodes(dst, words, scales, biases, shifts, 8, group, wordStride, groupStride)
-}
-
-func portableCodes(dst []float32, words, scales, biases []byte, shifts []uint32, bits, group, wordStride, groupStride int) {
-	perWord, mask := 32/bits, uint32(1<<bits-1)
-	for g := range len(dst) / group {
-		scale, bias := bf16(scales[g*groupStride:], 0), bf16(biases[g*groupStride:], 0)
-		part := dst[g*group : (g+1)*group]
-		for i := 0; i < group; i += perWord {
-			word := binary.LittleEndian.Uint32(words[(g*group+i)/perWord*wordStride:])
-			for j, s := range shifts[:perWord] {
-				part[i+j] = float32(float32(word>>s&mask)*scale) + bias
+// portableDequantise is codingKernels.dequantise.
+func portableDequantise(c quant.Coding) func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int) {
+	return func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int) {
+		perWord, mask := 32/c.Bits(), uint32(1<<c.Bits()-1)
+		for g := range len(dst) / group {
+			scale, bias := c.Scale(scales[g*groupStride:], 0), c.Bias(biases[min(g*groupStride, len(biases)):], 0)
+			part := dst[g*group : (g+1)*group]
+			for i := 0; i < group; i += perWord {
+				word := binary.LittleEndian.Uint32(words[(g*group+i)/perWord*wordStride:])
+				for j, s := range shifts[:perWord] {
+					part[i+j] = float32(c.Value(int(word>>s&mask))*scale) + bias
+				}
 			}
 		}
 	}

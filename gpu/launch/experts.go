@@ -20,12 +20,8 @@ const (
 	whichDown
 )
 
-func expertMatrixOf(m *gpu.Matrix) (e expertMatrix) {
-	e.codes = address(m.Weight)
-	if !m.Scales.IsZero() {
-		e.scales, e.biases = address(m.Scales), address(m.Biases)
-	}
-	return e
+func expertMatrixOf(m *gpu.Matrix) expertMatrix {
+	return expertMatrix{address(m.Weight), addressOf(m.Scales), addressOf(m.Biases)}
 }
 
 // expertBatch is what the launches of one operation have in common.
@@ -54,13 +50,13 @@ func (x *encoder) experts(o *gpu.Experts) error {
 		x.limbExperts(&b, whichGate, true, first.Gate.Format, limbRows{x: o.X, rows: o.Rows, stride: b.dim}, o.Scratch, up)
 	} else if gated {
 		s := shapeOf(first.Gate.Format)
-		x.begin(o, "experts_gate_up", s.bits, s.layout, flag(b.wide[whichGate]), b.xrows)
+		x.begin(o, "experts_gate_up", s.coding, s.layout, flag(b.wide[whichGate]), b.xrows)
 		x.expertProduct(&b, s, o.X, o.Scratch, up)
 	} else {
 		x.expertOne(&b, whichGate, first.Gate.Format, o.X, o.Scratch, up)
 		x.expertOne(&b, whichUp, first.Up.Format, o.X, o.Scratch.Floats(b.inner), up)
 		s, n := shapeOf(first.Gate.Format), o.Rows*o.TopK*b.inner
-		x.begin(o, "experts_swiglu", s.bits, s.layout, 1)
+		x.begin(o, "experts_swiglu", s.coding, s.layout, 1)
 		x.views(o.Scratch)
 		constants(x, expertGateParams{uint32(n), uint32(b.inner)})
 		x.elements(n)
@@ -106,7 +102,7 @@ func (x *encoder) expertOne(b *expertBatch, which int, f quant.Format, in, out g
 		return
 	}
 	s := shapeOf(f)
-	x.begin(b.o, "experts_product", s.bits, s.layout, flag(b.wide[which]), b.xrows, which)
+	x.begin(b.o, "experts_product", s.coding, s.layout, flag(b.wide[which]), b.xrows, which)
 	x.expertProduct(b, s, in, out, p)
 }
 

@@ -18,7 +18,7 @@ func (x *encoder) headProduct(op gpu.Op, o *gpu.HeadMatMul, from, to place) {
 	if !o.Transposed {
 		name, xrows, wide = "head_matmul", vectors(o.Rows), wide && from.aligned16() && o.XRowStride%4 == 0 && o.XHeadStride%4 == 0
 	}
-	x.begin(op, name, s.bits, s.layout, flag(wide), xrows)
+	x.begin(op, name, s.coding, s.layout, flag(wide), xrows)
 	x.matrix(&o.W)
 	x.places(from, to)
 	constants(x, headParams{uint32(o.W.Rows), uint32(o.W.Cols), uint32(o.Rows), uint32(o.In), uint32(o.Out), uint32(o.HeadRows), uint32(o.FirstRow),

@@ -27,7 +27,7 @@ func kernels(t *testing.T, build func(c *gpu.Commands, at func(i int) gpu.View))
 }
 
 func affine(rows, cols int, at gpu.View) gpu.Matrix {
-	return gpu.Matrix{Rows: rows, Cols: cols, Format: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}, Weight: at, Scales: at.At(4096), Biases: at.At(8192)}
+	return gpu.Matrix{Rows: rows, Cols: cols, Format: quant.Affine(4, 64).In(quant.Panels, quant.PanelRows), Weight: at, Scales: at.At(4096), Biases: at.At(8192)}
 }
 
 // headOps is the way of queries, keys and values of 2 rows to attention.

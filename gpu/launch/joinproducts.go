@@ -91,8 +91,8 @@ func productOutput(o *gpu.MatMul) extent {
 // groups, biases.
 func productWeights(o *gpu.MatMul) [4]extent {
 	f, rows, cols := o.W.Format, o.W.Rows, o.W.Cols
-	scales := f.ScaleBytes(rows, cols)
-	return [4]extent{extentOf(o.W.Weight, f.WeightBytes(rows, cols)), extentOf(o.W.Scales, scales), extentOf(o.W.Biases, scales), extentOf(o.Bias, 4*rows)}
+	return [4]extent{extentOf(o.W.Weight, f.WeightBytes(rows, cols)), extentOf(o.W.Scales, f.ScaleBytes(rows, cols)),
+		extentOf(o.W.Biases, f.BiasBytes(rows, cols)), extentOf(o.Bias, 4*rows)}
 }
 
 // apartProducts reports whether no product writes what another one reads or writes.
@@ -144,7 +144,7 @@ func (x *encoder) matMuls(all []*gpu.MatMul) {
 	o := all[0]
 	s, xrows := shapeOf(o.W.Format), vectors(o.Rows)
 	p, tiles := products(all)
-	x.begin(o, "matmuls", s.bits, s.layout, flag(wideProduct(o)), xrows, flag(!o.Bias.IsZero()))
+	x.begin(o, "matmuls", s.coding, s.layout, flag(wideProduct(o)), xrows, flag(!o.Bias.IsZero()))
 	x.views(o.X)
 	constants(x, p)
 	x.end(32*s.simdgroups(o.W.Cols), tiles, ceil(o.Rows, xrows))
@@ -155,7 +155,7 @@ func (x *encoder) matMulSwiGLU(all []*gpu.MatMul, gated *gpu.SwiGLU) {
 	s, xrows := shapeOf(o.W.Format), vectors(o.Rows)
 	p, tiles := products(all)
 	p.m[2] = joinedMatrix{y: address(gated.Y), yStride: uint32(gated.Dim)}
-	x.begin(o, "matmul_swiglu", s.bits, s.layout, flag(wideProduct(o)), xrows)
+	x.begin(o, "matmul_swiglu", s.coding, s.layout, flag(wideProduct(o)), xrows)
 	x.views(o.X)
 	constants(x, p)
 	x.end(32*s.simdgroups(o.W.Cols), tiles/2, ceil(o.Rows, xrows))

@@ -3,7 +3,20 @@ package launch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
+
+// defineCoding stands for the lines that say how matrices are stored; its value is a quant.Coding.
+const defineCoding = "CODING"
+
+// define returns the lines of a define of the table.
+func define(name string, value int) string {
+	if name == defineCoding {
+		return fmt.Sprintf("#define BITS %d\n", quant.Coding(value).Bits())
+	}
+	return fmt.Sprintf("#define %s %d\n", name, value)
+}
 
 // kernelDefines is the table of kernels: the names of the #define lines of each, in the order in
 // which encoders give their values.
@@ -22,17 +35,17 @@ var kernelDefines = map[string][]string{
 	"gated_norm":             {},
 	"rope":                   {"INTERLEAVED"},
 	"head_vectors":           {"QUADS", "WIDE", "INTERLEAVED", "KV8"},
-	"embed":                  {"BITS", "LAYOUT"},
-	"matmul":                 {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
+	"embed":                  {defineCoding, "LAYOUT"},
+	"matmul":                 {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIAS"},
 	"route":                  {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS", "JOBS"},
 	"expert_jobs":            {"SIZE"},
-	"matmuls":                {"BITS", "LAYOUT", "WIDE", "XROWS", "BIAS"},
-	"matmul_swiglu":          {"BITS", "LAYOUT", "WIDE", "XROWS"},
-	"experts_product":        {"BITS", "LAYOUT", "WIDE", "XROWS", "WHICH"},
-	"experts_gate_up":        {"BITS", "LAYOUT", "WIDE", "XROWS"},
-	"experts_swiglu":         {"BITS", "LAYOUT", "XROWS"},
-	"head_matmul":            {"BITS", "LAYOUT", "WIDE", "XROWS"},
-	"head_matmul_transposed": {"BITS", "LAYOUT", "WIDE", "XROWS"},
+	"matmuls":                {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIAS"},
+	"matmul_swiglu":          {defineCoding, "LAYOUT", "WIDE", "XROWS"},
+	"experts_product":        {defineCoding, "LAYOUT", "WIDE", "XROWS", "WHICH"},
+	"experts_gate_up":        {defineCoding, "LAYOUT", "WIDE", "XROWS"},
+	"experts_swiglu":         {defineCoding, "LAYOUT", "XROWS"},
+	"head_matmul":            {defineCoding, "LAYOUT", "WIDE", "XROWS"},
+	"head_matmul_transposed": {defineCoding, "LAYOUT", "WIDE", "XROWS"},
 	"attention":              {"HEAD_DIM", "VALUE_DIM", "HEADS", "WIDE", "KV8"},
 	"attention_tiles":        {"TILE_DIM", "HEADS", "KV8"},
 	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS"},
@@ -65,7 +78,7 @@ func (x *encoder) kernel(name string, values []int) Kernel {
 	}
 	var b strings.Builder
 	for i, n := range names {
-		fmt.Fprintf(&b, "#define %s %d\n", n, values[i])
+		b.WriteString(define(n, values[i]))
 	}
 	if x.kernels == nil {
 		x.kernels = map[variant]Kernel{}

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu/msl"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/model/quant"
 	"github.com/moeflux/moeflux-actor/shaders"
 )
 
@@ -31,8 +33,10 @@ func TestKernelTable(t *testing.T) {
 		}
 		text := m.Emit(msl.Metal, name, "")
 		for _, d := range defines {
-			if !regexp.MustCompile(`\b` + d + `\b`).MatchString(text) {
-				t.Errorf("%s: %s stands nowhere", name, d)
+			for _, line := range strings.Split(strings.TrimSpace(define(d, 0)), "\n") {
+				if n := strings.Fields(line)[1]; !regexp.MustCompile(`\b` + n + `\b`).MatchString(text) {
+					t.Errorf("%s: %s stands nowhere", name, n)
+				}
 			}
 		}
 	}
@@ -45,10 +49,17 @@ func TestKernelTable(t *testing.T) {
 
 // samples are values of each define that make different text.
 var samples = map[string][]int{
-	"BITS": {2, 4, 8, 16, 32}, "LAYOUT": {0, 1, 2}, "WIDE": {0, 1}, "XROWS": {1, 8}, "BIAS": {0, 1}, "WHICH": {0, 1, 2}, "SHARED": {0, 1, 2},
+	defineCoding: allCodings(), "LAYOUT": {0, 1, 2}, "WIDE": {0, 1}, "XROWS": {1, 8}, "BIAS": {0, 1}, "WHICH": {0, 1, 2}, "SHARED": {0, 1, 2},
 	"VALUES": {0, 1}, "WEIGHTED": {0, 1}, "TEAM": {1, 8}, "QUADS": {1, 2, 4}, "INTERLEAVED": {0, 1}, "HEAD_DIM": {128, 5}, "VALUE_DIM": {128, 5}, "HEADS": {8, 1},
 	"TILE_DIM": {64, 128, 256}, "SPANS": {0, 1}, "KV8": {0, 1, 2}, "EACH": {8, 1}, "KERNEL": {4, 1}, "ADVANCE": {0, 1}, "KEY_DIM": {128, 70},
 	"EXPERTS": {128, 5}, "TOPK": {8, 5}, "SIGMOID": {0, 1}, "NORM": {0, 1, 0}, "JOBS": {0, 1}, "SIZE": {64, 2048},
+}
+
+func allCodings() (all []int) {
+	for c := range quant.NumCodings {
+		all = append(all, c)
+	}
+	return all
 }
 
 // sampleVariants are defines of a kernel in which every value of samples stands once at least.
@@ -64,7 +75,7 @@ func sampleVariants(t *testing.T, name string) (all []string) {
 	for i := range max(n, 1) {
 		text := ""
 		for _, d := range kernelDefines[name] {
-			text += fmt.Sprintf("#define %s %d\n", d, samples[d][i%len(samples[d])])
+			text += define(d, samples[d][i%len(samples[d])])
 		}
 		all = append(all, text)
 	}

@@ -19,14 +19,14 @@ type LimbBackend interface {
 
 // limbKernels is the table of those kernels, as kernelDefines is that of the portable ones.
 var limbKernels = map[string][]string{
-	"limbs_split":   {"BITS", "GROUP", "LAYOUT", "WIDE"},
-	"limbs_matmul":  {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "PARTS"},
-	"limbs_swiglu":  {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "SPLIT", "PARTS"},
-	"limbs_experts": {"BITS", "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "WHICH"},
+	"limbs_split":   {defineCoding, "GROUP", "LAYOUT", "WIDE"},
+	"limbs_matmul":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "PARTS"},
+	"limbs_swiglu":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "SPLIT", "PARTS"},
+	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "WHICH"},
 }
 
 // limbs reports whether a matrix of format f is multiplied by these kernels.
-func (x *encoder) limbs(f quant.Format) bool { return x.d.own != nil && f.Kind == quant.Affine }
+func (x *encoder) limbs(f quant.Format) bool { return x.d.own != nil && f.Affine() }
 
 const (
 	limbTile = 16 // rows of a matrix that a tile has
@@ -43,13 +43,13 @@ func limbDefines(f quant.Format, wide bool) [4]int {
 	if f.Layout == quant.Panels {
 		layout = layoutPanels
 	}
-	return [4]int{f.Bits, f.Group, layout, flag(wide)}
+	return [4]int{int(f.Coding()), f.Group(), layout, flag(wide)}
 }
 
 // limbSlices is into how many slices the kernels cut cols inputs, as slices_of does: a warp has
 // one.
 func limbSlices(f quant.Format, cols int) int {
-	groups := cols / f.Group
+	groups := cols / f.Group()
 	each := ceil(groups, min(ceil(groups, 8), 8))
 	return ceil(groups, each)
 }

@@ -36,7 +36,7 @@ func names(all []Launch) (s []string) {
 // Affine matrices are multiplied by the back end's own kernels if it has them, others by the
 // portable ones; which of them follows from the rows.
 func TestLimbChoice(t *testing.T) {
-	q4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
+	q4 := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
 	for _, c := range []struct {
 		limbs  bool
 		format quant.Format
@@ -46,7 +46,7 @@ func TestLimbChoice(t *testing.T) {
 		warps  int
 	}{
 		{false, q4, 1, "[matmul 1]", [3]int{4, 1, 1}, 8},
-		{true, quant.Format{Kind: quant.BF16}, 1, "[matmul 1]", [3]int{16, 1, 1}, 8},
+		{true, quant.BF16, 1, "[matmul 1]", [3]int{16, 1, 1}, 8},
 		{true, q4, 1, "[limbs_matmul 1]", [3]int{4, 1, 1}, 4},
 		{true, q4, 4, "[limbs_matmul 4]", [3]int{4, 1, 1}, 4},
 		{true, q4, 5, "[limbs_split limbs_matmul 8]", [3]int{4, 1, 1}, 4},
@@ -60,7 +60,7 @@ func TestLimbChoice(t *testing.T) {
 			const out, in = 64, 2048
 			cmds := new(gpu.Commands)
 			w := gpu.Matrix{Rows: out, Cols: in, Format: c.format, Weight: v}
-			if c.format.Kind == quant.Affine {
+			if c.format.Codes() {
 				w.Scales, w.Biases = v, v
 			}
 			cmds.EncodeMatMul(gpu.MatMul{W: w, X: v.Floats(1 << 18), Y: v.Floats(1 << 19), Rows: c.rows})
@@ -84,7 +84,7 @@ func TestSplitOnce(t *testing.T) {
 	v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
 	c := new(gpu.Commands)
 	product := func(x gpu.View, group, rows int) {
-		w := gpu.Matrix{Rows: 64, Cols: 256, Format: quant.Format{Kind: quant.Affine, Bits: 4, Group: group}, Weight: v, Scales: v, Biases: v}
+		w := gpu.Matrix{Rows: 64, Cols: 256, Format: quant.Affine(4, group), Weight: v, Scales: v, Biases: v}
 		c.EncodeMatMul(gpu.MatMul{W: w, X: x, Y: v.Floats(1 << 19), Rows: rows})
 	}
 	a, b := v.Floats(1<<17), v.Floats(1<<18)
@@ -111,8 +111,8 @@ func TestSplitOnce(t *testing.T) {
 // Experts with few pairs share launches of small jobs, those with many have jobs of 32; where one
 // matrix is not affine, the portable kernel sets the size of jobs for all.
 func TestLimbExperts(t *testing.T) {
-	p4 := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
-	q8 := quant.Format{Kind: quant.Affine, Bits: 8, Group: 32}
+	p4 := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
+	q8 := quant.Affine(8, 32)
 	for _, c := range []struct {
 		rows           int
 		gate, up, down quant.Format
@@ -131,7 +131,7 @@ func TestLimbExperts(t *testing.T) {
 		const dim, inner = 128, 64
 		matrix := func(rows, cols int, f quant.Format) gpu.Matrix {
 			m := gpu.Matrix{Rows: rows, Cols: cols, Format: f, Weight: v}
-			if f.Kind == quant.Affine {
+			if f.Codes() {
 				m.Scales, m.Biases = v, v
 			}
 			return m
@@ -152,7 +152,7 @@ func TestLimbExperts(t *testing.T) {
 
 // Slices are those of gpu/cuda/override/product.cu: a warp each, at most 8, none empty.
 func TestLimbSlices(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+	f := quant.Affine(4, 64)
 	for cols, want := range map[int]int{64: 1, 512: 1, 576: 2, 768: 2, 2048: 4, 4096: 8, 4160: 8, 4224: 8, 18432: 8, 64 * 9 * 8: 8, 64 * 57: 8} {
 		if got := limbSlices(f, cols); got != want {
 			t.Errorf("%d columns: %d slices, want %d", cols, got, want)

@@ -9,10 +9,10 @@ import (
 
 // shape is how a matrix is stored and taken apart, the defines of product.metal.
 type shape struct {
-	bits, layout int
-	groupBits    uint32 // a group has 2^groupBits inputs
-	tile         int    // rows of the matrix that a threadgroup computes
-	unit, lanes  int    // inputs that a lane takes in a step; lanes along them
+	coding, layout int
+	groupBits      uint32 // a group has 2^groupBits inputs
+	tile           int    // rows of the matrix that a threadgroup computes
+	unit, lanes    int    // inputs that a lane takes in a step; lanes along them
 }
 
 // The values of LAYOUT.
@@ -23,17 +23,12 @@ const (
 )
 
 func shapeOf(f quant.Format) shape {
-	s := shape{tile: 4, unit: 4, lanes: 32}
-	switch f.Kind {
-	case quant.F32:
-		s.bits = 32
-	case quant.BF16:
-		s.bits = 16
-	default:
-		s.bits, s.groupBits, s.unit = f.Bits, uint32(bits.TrailingZeros(uint(f.Group))), 32/f.Bits
-		if f.Layout == quant.Panels {
-			s.layout, s.tile, s.lanes = layoutPanels, quant.PanelRows, 8
-		}
+	s := shape{coding: int(f.Coding()), tile: 4, unit: 4, lanes: 32}
+	if f.Codes() {
+		s.groupBits, s.unit = uint32(bits.TrailingZeros(uint(f.Group()))), 32/f.Bits()
+	}
+	if f.Layout == quant.Panels {
+		s.layout, s.tile, s.lanes = layoutPanels, quant.PanelRows, 8
 	}
 	return s
 }
@@ -97,7 +92,7 @@ func (x *encoder) matMul(o *gpu.MatMul) {
 	}
 	s, xStride := shapeOf(o.W.Format), or(o.XStride, o.W.Cols)
 	xrows := vectors(o.Rows)
-	x.begin(o, "matmul", s.bits, s.layout, flag(s.wide(&o.W, o.X, xStride)), xrows, flag(!o.Bias.IsZero()))
+	x.begin(o, "matmul", s.coding, s.layout, flag(s.wide(&o.W, o.X, xStride)), xrows, flag(!o.Bias.IsZero()))
 	x.matrix(&o.W)
 	x.views(o.X, o.Bias, o.Y)
 	constants(x, matMulParams{uint32(o.W.Rows), uint32(o.W.Cols), uint32(o.Rows), uint32(xStride), uint32(or(o.YStride, o.W.Rows)), s.groupBits})
@@ -109,7 +104,7 @@ type embedParams struct{ n, cols, groupBits uint32 }
 func (x *encoder) embed(o *gpu.Embed) {
 	s := shapeOf(o.Table.Format).anyRows()
 	n := len(o.Tokens) * o.Table.Cols
-	x.begin(o, "embed", s.bits, s.layout)
+	x.begin(o, "embed", s.coding, s.layout)
 	x.matrix(&o.Table)
 	x.tableAt(table(x, o.Tokens))
 	x.views(o.Y)

@@ -12,7 +12,7 @@ type arranger struct {
 	w      io.Writer
 	format quant.Format
 	cols   int
-	codes  bool   // the array is codes, not scales or biases
+	array  quant.Part
 	part   []byte // of the next panel; never a whole one between calls
 	out    []byte
 }
@@ -22,16 +22,11 @@ const arrangedBytes = 1 << 20
 
 // begin prepares for the array that b describes. It reuses memory.
 func (a *arranger) begin(w io.Writer, b block) {
-	a.w, a.format, a.cols, a.codes, a.part = w, b.format, b.src.m.cols, b.array == weightArray, a.part[:0]
+	a.w, a.format, a.cols, a.array, a.part = w, b.format, b.src.m.cols, b.array, a.part[:0]
 }
 
 // panelBytes is the size of a panel of the array.
-func (a *arranger) panelBytes() int {
-	if a.codes {
-		return a.format.WeightBytes(quant.PanelRows, a.cols)
-	}
-	return a.format.ScaleBytes(quant.PanelRows, a.cols)
-}
+func (a *arranger) panelBytes() int { return a.format.PartBytes(a.array, quant.PanelRows, a.cols) }
 
 // Write arranges all panels that p completes.
 func (a *arranger) Write(p []byte) (int, error) {
@@ -66,12 +61,7 @@ func (a *arranger) write(rows []byte, n int) error {
 	}
 	out, panel := a.out[:len(rows)], a.panelBytes()
 	err := parallel(n, panelsAWorker, func(lo, hi int) error {
-		dst, src := out[lo*panel:hi*panel], rows[lo*panel:hi*panel]
-		d, s := quant.Codes{Scales: dst}, quant.Codes{Scales: src}
-		if a.codes {
-			d, s = quant.Codes{Weight: dst}, quant.Codes{Weight: src}
-		}
-		a.format.ToPanels(d, s, (hi-lo)*quant.PanelRows, a.cols)
+		a.format.ToPanels(a.array, out[lo*panel:hi*panel], rows[lo*panel:hi*panel], (hi-lo)*quant.PanelRows, a.cols)
 		return nil
 	})
 	if err == nil {

@@ -13,23 +13,16 @@ import (
 // than what is arranged at a time.
 func TestArranger(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
+	f := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
 	var a arranger
 	for _, c := range []struct{ rows, cols, most int }{{16, 64, 7}, {160, 192, 3000}, {48, 64, 1 << 20}, {2048, 4096, 1 << 21}, {32, arrangedBytes, 1 << 22}} {
-		for _, which := range []array{weightArray, scaleArray, biasArray} {
-			n := f.ScaleBytes(c.rows, c.cols)
-			if which == weightArray {
-				n = f.WeightBytes(c.rows, c.cols)
-			}
+		for _, which := range []quant.Part{quant.Weight, quant.Scales, quant.Biases} {
+			n := f.PartBytes(which, c.rows, c.cols)
 			src, want := make([]byte, n), make([]byte, n)
 			for i := range src {
 				src[i] = byte(rng.Uint32())
 			}
-			if which == weightArray {
-				f.ToPanels(quant.Codes{Weight: want}, quant.Codes{Weight: src}, c.rows, c.cols)
-			} else {
-				f.ToPanels(quant.Codes{Scales: want}, quant.Codes{Scales: src}, c.rows, c.cols)
-			}
+			f.ToPanels(which, want, src, c.rows, c.cols)
 			var out bytes.Buffer
 			a.begin(&out, block{format: f, array: which, src: (&found{rows: c.rows, cols: c.cols}).all()})
 			for p := src; len(p) > 0; {
@@ -40,7 +33,7 @@ func TestArranger(t *testing.T) {
 				p = p[k:]
 			}
 			if !bytes.Equal(out.Bytes(), want) || len(a.part) > 0 {
-				t.Errorf("[%d, %d] array %d: %d bytes differ from the %d of the whole in panels, %d held back", c.rows, c.cols, which, out.Len(), len(want), len(a.part))
+				t.Errorf("[%d, %d] %s: %d bytes differ from the %d of the whole in panels, %d held back", c.rows, c.cols, which, out.Len(), len(want), len(a.part))
 			}
 		}
 	}
@@ -60,7 +53,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 // An error of the underlying writer is returned.
 func TestArrangerFails(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 8, Group: 64, Layout: quant.Panels}
+	f := quant.Affine(8, 64).In(quant.Panels, quant.PanelRows)
 	for _, step := range []int{100, 1 << 20} {
 		var a arranger
 		a.begin(&fullDisk{left: 1 << 20}, block{format: f, src: (&found{rows: 1 << 14, cols: 128}).all()})

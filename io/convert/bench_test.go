@@ -20,16 +20,16 @@ func BenchmarkEmit(b *testing.B) {
 		m    found
 		bits int
 	}{
-		{"q4", found{enc: affine, codes: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 4},
+		{"q4", found{enc: coded, codes: quant.Affine(4, 64), weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 4},
 		{"bf16", found{weight: bytes(rows * cols * 2)}, 4},
-		{"q4", found{enc: affine, codes: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 2},
+		{"q4", found{enc: coded, codes: quant.Affine(4, 64), weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 2},
 		{"fp8", found{enc: tiled, weight: bytes(rows * cols), scales: bytes(rows / 128 * cols / 128 * 2)}, 4},
 	} {
 		for _, layout := range []quant.Layout{quant.Rows, quant.Panels} {
 			b.Run(fmt.Sprintf("from=%s/bits=%d/layout=%s", c.from, c.bits, layout), func(b *testing.B) {
 				m := c.m
 				m.rows, m.cols = rows, cols
-				m.format = quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
+				m.format = quant.Affine(c.bits, 64)
 				blocks, err := m.all().blocks("x", layout)
 				if err != nil {
 					b.Fatal(err)

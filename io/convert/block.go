@@ -23,9 +23,7 @@ const (
 	widenLog             // to F32, the logarithm of what is stored with its sign changed
 	narrow               // to BF16, rounded
 	minusEight           // BF16 scales times -8
-	quantCodes           // the three parts of an affine matrix, each from the same numbers
-	quantScales
-	quantBiases
+	quantise             // a part of an affine matrix, each from the same numbers
 )
 
 // block is one array of the target and how to compute it. Nothing is read before write.
@@ -35,10 +33,13 @@ type block struct {
 	shape  []int
 	bytes  int64
 	op     op
-	array  array        // which array of the matrix; for copies also of the source
+	array  quant.Part   // which array of the matrix; for copies also of the source
 	format quant.Format // of the target, for codes
 	src    *numbers     // shared by the blocks of one matrix
 }
+
+// codes reports whether the block is the codes of a matrix.
+func (b *block) codes() bool { return b.array == quant.Weight && b.format.Codes() }
 
 // newBlock fills in the size.
 func newBlock(b block) (block, error) {
@@ -98,11 +99,11 @@ func (e *emitter) rows(w io.Writer, b block) error {
 		}
 		return nil
 	case minusEight:
-		return e.minusEight(w, b.src.bytes(scaleArray))
-	case quantCodes:
-		e.keep(b)
-	default:
-		if kept := e.kept(b); kept != nil {
+		return e.minusEight(w, b.src.bytes(quant.Scales))
+	case quantise:
+		if b.array == quant.Weight {
+			e.keep(b)
+		} else if kept := e.kept(b); kept != nil {
 			_, err := w.Write(kept)
 			return err
 		}
@@ -125,26 +126,24 @@ func (e *emitter) rows(w io.Writer, b block) error {
 // keep makes room for the scales and biases of the matrix whose codes come next.
 func (e *emitter) keep(b block) {
 	e.made = nil
-	groups := b.src.count() / b.format.Group
-	if groups > maxGroups {
+	n := b.src.count()
+	if n/b.format.Group() > maxGroups {
 		return
 	}
 	e.made = b.src
-	e.scales, e.biases = slices.Grow(e.scales[:0], 2*groups)[:2*groups], slices.Grow(e.biases[:0], 2*groups)[:2*groups]
+	scales, biases := b.format.ScaleBytes(1, n), b.format.BiasBytes(1, n)
+	e.scales, e.biases = slices.Grow(e.scales[:0], scales)[:scales], slices.Grow(e.biases[:0], biases)[:biases]
 }
 
 // kept returns the bytes of scales or biases that were computed along with their codes, or nil.
 func (e *emitter) kept(b block) []byte {
-	if e.made != b.src {
+	switch {
+	case e.made != b.src:
 		return nil
-	}
-	switch b.op {
-	case quantScales:
+	case b.array == quant.Scales:
 		return e.scales
-	case quantBiases:
-		return e.biases
 	}
-	return nil
+	return e.biases
 }
 
 func (e *emitter) copy(w io.Writer, data []byte) error {
@@ -160,15 +159,19 @@ func (e *emitter) copy(w io.Writer, data []byte) error {
 	return nil
 }
 
-// minusEight writes scales times -8. The product is exact in bf16 unless the scale is among the
+// minusEightOf returns -8 times a scale. The product is exact in bf16 unless the scale is among the
 // largest.
+func minusEightOf(scale []byte) uint16 {
+	return quant.F32ToBF16(-8 * quant.BF16ToF32(binary.LittleEndian.Uint16(scale)))
+}
+
+// minusEight writes scales times -8.
 func (e *emitter) minusEight(w io.Writer, scales [][]byte) error {
 	for _, data := range scales {
 		for len(data) > 0 {
 			part := data[:min(len(e.out), len(data))]
 			for i := 0; i < len(part); i += 2 {
-				b := quant.F32ToBF16(-8 * quant.BF16ToF32(binary.LittleEndian.Uint16(part[i:])))
-				binary.LittleEndian.PutUint16(e.out[i:], b)
+				binary.LittleEndian.PutUint16(e.out[i:], minusEightOf(part[i:]))
 			}
 			if _, err := w.Write(e.out[:len(part)]); err != nil {
 				return err
@@ -191,10 +194,8 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 		out = e.out[:4*n]
 	case narrow:
 		out = e.out[:2*n]
-	case quantCodes:
-		out = e.out[:n*b.format.Bits/8]
-	case quantScales, quantBiases:
-		out = e.out[:n/b.format.Group*2]
+	case quantise:
+		out = e.out[:b.format.PartBytes(b.array, 1, n)]
 	default:
 		panic(fmt.Sprintf("convert: block %s has operation %d", b.name, b.op))
 	}
@@ -206,17 +207,8 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 		}
 		var err error
 		switch b.op {
-		case quantCodes:
-			var scales, biases []byte
-			if e.made != nil {
-				at := (first + lo) / b.format.Group * 2
-				scales, biases = e.scales[at:], e.biases[at:]
-			}
-			err = b.format.Quantize(out[lo*b.format.Bits/8:], scales, biases, x)
-		case quantScales:
-			err = b.format.Quantize(nil, out[lo/b.format.Group*2:], nil, x)
-		case quantBiases:
-			err = b.format.Quantize(nil, nil, out[lo/b.format.Group*2:], x)
+		case quantise:
+			err = e.quantise(b, out, x, first, lo)
 		case narrow:
 			for i, v := range x {
 				binary.LittleEndian.PutUint16(out[2*(lo+i):], quant.F32ToBF16(v))
@@ -262,6 +254,18 @@ func logOfMinus(x []float32) int {
 		x[i] = float32(math.Log(-float64(v)))
 	}
 	return -1
+}
+
+// quantise writes a part of the numbers x to out, where they begin at element at; they are first+at
+// of the matrix. With the codes it keeps scales and biases.
+func (e *emitter) quantise(b block, out []byte, x []float32, first, at int) error {
+	var parts [quant.NumParts][]byte
+	if b.array == quant.Weight && e.made != nil {
+		parts[quant.Scales] = e.scales[b.format.ScaleBytes(1, first+at):]
+		parts[quant.Biases] = e.biases[b.format.BiasBytes(1, first+at):]
+	}
+	parts[b.array] = out[b.format.PartBytes(b.array, 1, at):]
+	return b.format.Quantize(parts[quant.Weight], parts[quant.Scales], parts[quant.Biases], x)
 }
 
 // parallel divides 0..n into a range for each processor and runs fn on them. A goroutine is worth

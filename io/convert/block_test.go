@@ -35,7 +35,7 @@ func matrixOf(t safetensors.Tensor) *numbers {
 // scales and biases are kept or computed again.
 func TestEmitterPieces(t *testing.T) {
 	src, x := large()
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+	f := quant.Affine(4, 64)
 	want := make([][]byte, 3)
 	for i, n := range []int{len(x) / 2, len(x) / 32, len(x) / 32} {
 		want[i] = make([]byte, n)
@@ -47,13 +47,13 @@ func TestEmitterPieces(t *testing.T) {
 		dropped := 0
 		x := matrixOf(src)
 		e := newEmitter(func(b []byte) { dropped += len(b) })
-		for i, o := range []op{quantCodes, quantScales, quantBiases} {
+		for i, p := range []quant.Part{quant.Weight, quant.Scales, quant.Biases} {
 			var got bytes.Buffer
 			e.w = &got
 			if !keep {
 				e.made = nil
 			}
-			if err := e.write(block{op: o, format: f, src: x}); err != nil {
+			if err := e.write(block{op: quantise, array: p, format: f, src: x}); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got.Bytes(), want[i]) {
@@ -67,10 +67,10 @@ func TestEmitterPieces(t *testing.T) {
 	// Kept scales and biases belong to one matrix.
 	e := newEmitter(func([]byte) {})
 	e.w = &bytes.Buffer{}
-	if err := e.write(block{op: quantCodes, format: f, src: matrixOf(src)}); err != nil {
+	if err := e.write(block{op: quantise, format: f, src: matrixOf(src)}); err != nil {
 		t.Fatal(err)
 	}
-	if e.kept(block{op: quantScales, format: f, src: matrixOf(src)}) != nil {
+	if e.kept(block{op: quantise, array: quant.Scales, format: f, src: matrixOf(src)}) != nil {
 		t.Error("scales of another matrix are taken")
 	}
 }
@@ -102,7 +102,7 @@ func TestEmitterBadNumber(t *testing.T) {
 	binary.LittleEndian.PutUint16(src.Data[2*at:], 0x7f80)
 	e := newEmitter(func([]byte) {})
 	e.w = &bytes.Buffer{}
-	err := e.write(block{op: quantCodes, format: quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}, src: matrixOf(src)})
+	err := e.write(block{op: quantise, format: quant.Affine(4, 64), src: matrixOf(src)})
 	var bad *quant.ValueError
 	if !errors.As(err, &bad) || bad.Index != at || !strings.Contains(err.Error(), "large") {
 		t.Errorf("got %v, want element %d of large", err, at)

@@ -196,7 +196,7 @@ func TestConvertTiles(t *testing.T) {
 		p := openPack(t, mustConvert(t, dir, o))
 		compare := func(what string, f quant.Format, x []float32, w, s, b []byte) {
 			t.Helper()
-			if f.Kind == quant.BF16 {
+			if f == quant.BF16 {
 				for i, got := range unpack(f, 1, len(x), w, nil, nil) {
 					if got != nearest(x[i]) {
 						t.Errorf("%+v: %s[%d]: got %v, want %v rounded", o, what, i, got, x[i])
@@ -253,7 +253,7 @@ func TestConvertMiniMax(t *testing.T) {
 	for _, bits := range []int{0, 4} {
 		p := openPack(t, mustConvert(t, dir, convert.Options{Bits: bits}))
 		f, w, _, _ := p.matrix("model.layers.0.mlp.gate", exExperts, exHidden)
-		if f.Kind != quant.F32 {
+		if f != quant.F32 {
 			t.Errorf("the router is %v, want f32", f)
 		}
 		sameBytes(t, "router", w, src("model.layers.0.block_sparse_moe.gate.weight").Data)
@@ -393,7 +393,7 @@ func TestConvertInt4(t *testing.T) {
 				}
 			}
 		}
-		if f, _, _, _ := p.matrix("model.layers.1.self_attn.kv_b_proj", exHeads*(exNope+exValue), exRank); f.Kind != quant.BF16 {
+		if f, _, _, _ := p.matrix("model.layers.1.self_attn.kv_b_proj", exHeads*(exNope+exValue), exRank); f != quant.BF16 {
 			t.Errorf("kv_b_proj is %v, want bf16", f)
 		}
 	}

@@ -27,7 +27,7 @@ func (l *layerExperts) projections() [3]*projection {
 
 // widen makes the projection of all n experts F32.
 func (p *projection) widen(n int) {
-	p.format = quant.Format{Kind: quant.F32}
+	p.format = quant.F32
 	for e := range n {
 		p.expert(e).m.format = p.format
 	}

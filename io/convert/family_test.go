@@ -207,12 +207,12 @@ func TestConvertRegroups(t *testing.T) {
 		native := func(name string, rows int) []float64 {
 			w := src(name + ".weight")
 			if w.DType == safetensors.U32 {
-				f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+				f := quant.Affine(4, 64)
 				return times(unpack(f, rows, h, w.Data, src(name+".scales").Data, src(name+".biases").Data))
 			}
 			n := floats(t, w)
 			if c.bits > 0 {
-				f := quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
+				f := quant.Affine(c.bits, 64)
 				q, s, b := make([]byte, len(n)*c.bits/8), make([]byte, len(n)/32), make([]byte, len(n)/32)
 				if err := f.Quantize(q, s, b, n); err != nil {
 					t.Fatal(err)
@@ -300,7 +300,7 @@ func TestConvertExpertBits(t *testing.T) {
 	dir := mustConvert(t, src, convert.Options{ExpertBits: 2})
 	two := openPack(t, dir)
 	sameBytes(t, "all but experts", two.w.Mapping(), four.w.Mapping())
-	q2 := quant.Format{Kind: quant.Affine, Bits: 2, Group: 64}
+	q2 := quant.Affine(2, 64)
 	worst := 0.0
 	for _, layer := range two.x.Layers() {
 		for e := range two.cfg.NumExperts {
@@ -367,7 +367,7 @@ func TestConvertExpertBitsApart(t *testing.T) {
 // Bits does not change codes, even those with more bits.
 func TestConvertBitsOfWideCodes(t *testing.T) {
 	c := newCheckpoint(safetensors.BF16)
-	f := quant.Format{Kind: quant.Affine, Bits: 8, Group: 64}
+	f := quant.Affine(8, 64)
 	x := floatsOf(c.tensors["lm_head.weight"])
 	w := safetensors.Tensor{Name: "lm_head.weight", DType: safetensors.U32, Shape: []int{cpVocab, cpHidden / 4}, Data: make([]byte, len(x))}
 	s := safetensors.Tensor{Name: "lm_head.scales", DType: safetensors.BF16, Shape: []int{cpVocab, 1}, Data: make([]byte, 2*cpVocab)}

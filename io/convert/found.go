@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
@@ -11,8 +12,8 @@ import (
 type encoding uint8
 
 const (
-	plain  encoding = iota // BF16, F16 or F32
-	affine                 // codes, with a scale and a bias for each group: MLX
+	plain encoding = iota // BF16, F16 or F32
+	coded                 // codes, scales and biases as packs have them: MLX
 	// 4-bit codes with a scale for each group, whose bias is -8 scales: compressed-tensors
 	centred
 	tiled  // 8-bit floats, with a scale for each tile of fp8Tile rows and columns
@@ -28,7 +29,7 @@ type found struct {
 	enc                    encoding
 	rows, cols             int
 	weight, scales, biases safetensors.Tensor
-	codes                  quant.Format // in the source: of affine and centred
+	codes                  quant.Format // in the source: of coded and centred
 	format                 quant.Format // in the target
 	block                  *quant.Block // in the source, of packed
 }
@@ -48,27 +49,27 @@ func (m *found) fill(dst []float32, at int) error {
 	}
 }
 
-// fillCodes is fill for codes. Products are exact, the sum is rounded.
+// fillCodes is fill for codes, group by group.
 func (m *found) fillCodes(dst []float32, at int) error {
-	perByte, mask := 8/m.codes.Bits, byte(1<<m.codes.Bits-1)
-	var scale, bias [1]float32
+	f, group := m.codes, m.codes.Group()
+	numbers := make([]float32, group)
 	for i := 0; i < len(dst); {
-		g := (at + i) / m.codes.Group
-		if err := m.scales.Floats(scale[:], g); err != nil {
-			return err
-		}
-		if m.enc == centred {
-			bias[0] = -8 * scale[0]
-		} else if err := m.biases.Floats(bias[:], g); err != nil {
-			return err
-		}
-		for end := min((g+1)*m.codes.Group-at, len(dst)); i < end; i++ {
-			e := at + i
-			code := m.weight.Data[e/perByte] >> (e % perByte * m.codes.Bits) & mask
-			dst[i] = float32(code)*scale[0] + bias[0]
-		}
+		g, off := (at+i)/group, (at+i)%group
+		m.unpackGroup(numbers, f, g)
+		i += copy(dst[i:], numbers[off:])
 	}
 	return nil
+}
+
+// unpackGroup widens group g.
+func (m *found) unpackGroup(dst []float32, f quant.Format, g int) {
+	if m.enc != centred {
+		f.Unpack(dst, len(dst), m.weight.Data, m.scales.Data, m.biases.Data, g)
+		return
+	}
+	scale := m.scales.Data[f.ScaleBytes(1, g*len(dst)):]
+	bias := binary.LittleEndian.AppendUint16(nil, minusEightOf(scale))
+	f.Unpack(dst, len(dst), m.weight.Data[f.WeightBytes(1, g*len(dst)):], scale, bias, 0)
 }
 
 // fillTiles is fill for 8-bit floats. The product is rounded.
@@ -191,23 +192,14 @@ func (x *numbers) element(i int) (at int, err error) {
 	return at, err
 }
 
-// array is one of a matrix's arrays.
-type array uint8
-
-const (
-	weightArray array = iota
-	scaleArray
-	biasArray
-)
-
 // array returns an array of the matrix.
-func (m *found) array(a array) safetensors.Tensor {
-	return []safetensors.Tensor{m.weight, m.scales, m.biases}[a]
+func (m *found) array(p quant.Part) safetensors.Tensor {
+	return [quant.NumParts]safetensors.Tensor{m.weight, m.scales, m.biases}[p]
 }
 
 // bytes returns the bytes of an array of a matrix that is not tiled, and whose columns stay, range
 // by range.
-func (x *numbers) bytes(a array) [][]byte {
+func (x *numbers) bytes(a quant.Part) [][]byte {
 	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows
 	out := make([][]byte, len(x.rows))

@@ -72,7 +72,7 @@ func TestConvertGGUFBlocks(t *testing.T) {
 			all := numbersOf(t, m, fmt.Sprintf("blk.%d.ffn_%s_exps.weight", layer, p))
 			for e := range got.cfg.NumExperts {
 				n := part.rows * part.cols
-				have := unpack(quant.Format{Kind: quant.F32}, part.rows, part.cols, got.record(layer, e)[part.at:][:4*n], nil, nil)
+				have := unpack(quant.F32, part.rows, part.cols, got.record(layer, e)[part.at:][:4*n], nil, nil)
 				if !slices.Equal(have, all[e*n:(e+1)*n]) {
 					t.Errorf("layer %d expert %d: %s differs", layer, e, p)
 				}
@@ -95,7 +95,7 @@ func TestConvertGGUFRounded(t *testing.T) {
 	f, w, s, b := got.matrix("model.layers.1.self_attn.k_proj", 128, 256)
 	want := numbersOf(t, m, "blk.1.attn_k.weight")
 	codes, scales, biases := make([]byte, len(want)), make([]byte, len(want)/32), make([]byte, len(want)/32)
-	if err := f.Quantize(codes, scales, biases, want); err != nil || f.Bits != 8 {
+	if err := f.Quantize(codes, scales, biases, want); err != nil || f.Bits() != 8 {
 		t.Fatal(f, err)
 	}
 	sameBytes(t, "codes", w, codes)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/moeflux/moeflux-actor/io/expertfile"
-	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
@@ -186,8 +185,8 @@ func (j *job) manifest() (*weights.Manifest, error) {
 	m := &weights.Manifest{Model: j.in.name, NumTensors: len(p.dense), Tensors: map[string]weights.Descriptor{}}
 	for _, b := range p.dense {
 		d := weights.Descriptor{Offset: b.offset, Size: b.bytes, Shape: b.shape, DType: b.dtype}
-		if b.dtype == safetensors.U32 {
-			d.Bits = b.format.Bits
+		if b.codes() {
+			d.Bits = b.format.Bits()
 		}
 		d.Layout = b.format.Layout
 		m.Tensors[b.name] = d

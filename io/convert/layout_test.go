@@ -67,12 +67,12 @@ func inRows(f quant.Format, rows, cols int, weight, scales, biases []byte) (w, s
 		return weight, scales, biases
 	}
 	w, s, b = make([]byte, len(weight)), make([]byte, len(scales)), make([]byte, len(biases))
-	perWord, perByte, groups := 32/f.Bits, 8/f.Bits, cols/f.Group
+	perWord, perByte, groups := 32/f.Bits(), 8/f.Bits(), cols/f.Group()
 	for r := range rows {
 		for c := range cols {
-			from := (r/16*cols+c/perWord*perWord)*16*f.Bits/8 + r%16*4 + c%4
-			code := weight[from] >> (c % perWord / 4 * f.Bits) & (1<<f.Bits - 1)
-			w[(r*cols+c)/perByte] |= code << (c % perByte * f.Bits)
+			from := (r/16*cols+c/perWord*perWord)*16*f.Bits()/8 + r%16*4 + c%4
+			code := weight[from] >> (c % perWord / 4 * f.Bits()) & (1<<f.Bits() - 1)
+			w[(r*cols+c)/perByte] |= code << (c % perByte * f.Bits())
 		}
 		for g := range groups {
 			from := 2 * ((r/16*groups+g)*16 + r%16)
@@ -231,7 +231,7 @@ func TestConvertHuggingFace(t *testing.T) {
 	p := openPack(t, out)
 	const root = "model.language_model."
 	l := p.layout()
-	if l.Gate.Format.Kind != quant.BF16 || l.Bytes != 3*64*64*2 {
+	if l.Gate.Format != quant.BF16 || l.Bytes != 3*64*64*2 {
 		t.Errorf("layout %+v, want three BF16 matrices [64, 64]", l)
 	}
 	for layer := range p.cfg.NumHiddenLayers {
@@ -271,7 +271,7 @@ func TestConvertHuggingFace(t *testing.T) {
 	vector("layers.1.linear_attn.conv1d.weight", 128*4, "BF16", []int{128, 4, 1}, 0)
 	for name, rows := range map[string]int{"embed_tokens": 320, "layers.0.linear_attn.in_proj_qkv": 128, "layers.3.self_attn.q_proj": 128, "layers.0.mlp.gate": 8} {
 		f, w, _, _ := p.matrix("model."+name, rows, 64)
-		if f.Kind != quant.BF16 {
+		if f != quant.BF16 {
 			t.Errorf("%s: got %v, want bf16", name, f)
 		}
 		sameBytes(t, name, w, src(root+name+".weight").Data)
@@ -295,7 +295,7 @@ func TestConvertQuantises(t *testing.T) {
 	const root = "model.language_model."
 	check := func(what string, bits int, x []float32, weight, scales, biases []byte) {
 		t.Helper()
-		f := quant.Format{Kind: quant.Affine, Bits: bits, Group: 64}
+		f := quant.Affine(bits, 64)
 		w, s, b := make([]byte, len(x)*bits/8), make([]byte, len(x)/32), make([]byte, len(x)/32)
 		if err := f.Quantize(w, s, b, x); err != nil {
 			t.Fatal(err)
@@ -313,7 +313,7 @@ func TestConvertQuantises(t *testing.T) {
 			if strings.HasSuffix(name, "gate") {
 				want = 8
 			}
-			if f.Bits != want || f.Group != 64 {
+			if f.Bits() != want || f.Group() != 64 {
 				t.Errorf("%s: got %v, want %d bits", name, f, want)
 				continue
 			}
@@ -362,7 +362,7 @@ func TestConvertFloatTypes(t *testing.T) {
 			return b
 		}
 		f, w, _, _ := p.matrix("lm_head", cpVocab, cpHidden)
-		if f.Kind != quant.F32 {
+		if f != quant.F32 {
 			t.Errorf("%s: lm_head is %v, want f32", d, f)
 		}
 		sameBytes(t, string(d)+" lm_head", w, wide(floats(t, src("lm_head.weight"))))
@@ -444,7 +444,7 @@ func TestConvertTied(t *testing.T) {
 // Matrices whose inputs do not divide into groups are kept, the others quantised.
 func TestConvertIndivisible(t *testing.T) {
 	p := openPack(t, mustConvert(t, newCheckpoint(safetensors.BF16).write(t), convert.Options{Bits: 4}))
-	if f, _, _, _ := p.matrix("model.layers.0.linear_attn.out_proj", cpHidden, 32); f.Kind != quant.BF16 {
+	if f, _, _, _ := p.matrix("model.layers.0.linear_attn.out_proj", cpHidden, 32); f != quant.BF16 {
 		t.Errorf("32 inputs: got %v, want bf16", f)
 	}
 	if f, _, _, _ := p.matrix("model.layers.0.linear_attn.in_proj_z", 32, cpHidden); f.String() != "q4g64" {

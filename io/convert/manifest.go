@@ -17,8 +17,8 @@ func manifestConfig(in *input) (map[string]any, error) {
 		return nil, err
 	}
 	out["model_type"] = string(in.cfg.Arch)
-	if f := in.plan.codes; f.Bits > 0 {
-		out["default_bits"], out["default_group_size"] = f.Bits, f.Group
+	if f := in.plan.codes; f.Codes() {
+		out["default_bits"], out["default_group_size"] = f.Bits(), f.Group()
 	}
 	return out, nil
 }

@@ -66,52 +66,50 @@ func product(n []int) int {
 // choose sets the target's format.
 func (m *found) choose(w wish) {
 	switch {
-	case m.enc == affine || m.enc == centred:
+	case m.codes.Codes():
 		m.format = m.codes
-		if w.again && w.bits != 0 && w.bits < m.codes.Bits {
-			m.format.Bits = w.bits
+		if w.again && w.bits != 0 && w.bits < m.codes.Bits() {
+			m.format = quant.Affine(w.bits, m.codes.Group())
 		}
 	case w.bits != 0 && m.cols%groupSize == 0:
-		m.format = quant.Format{Kind: quant.Affine, Bits: w.bits, Group: groupSize}
+		m.format = quant.Affine(w.bits, groupSize)
 	case m.enc == tiled || m.weight.DType == safetensors.BF16:
-		m.format = quant.Format{Kind: quant.BF16}
+		m.format = quant.BF16
 	default:
-		m.format = quant.Format{Kind: quant.F32}
+		m.format = quant.F32
 	}
 }
 
 // checkExact refuses blocks that would be rounded though nobody asked for that.
 func (m *found) checkExact() error {
-	if m.enc != packed || m.format.Kind == quant.Affine || m.block.Exact() {
+	if m.enc != packed || m.format.Codes() || m.block.Exact() {
 		return nil
 	}
 	return &SourceError{Tensor: m.weight.Name, Got: fmt.Sprintf("%s, which this program stores only in another form, rounded: "+
 		"ask for that with --bits 4 or 8, or take a file of another type", m.block)}
 }
 
-// takeCodes takes a matrix of affine codes. Bits and group follow from the shapes.
+// takeCodes takes a matrix of codes. The format follows from the tensors' types and shapes, whose
+// first axes are those of the stack.
 func takeCodes(src *source, name string, stack []int, rows, cols int) (*found, error) {
-	weight, _ := src.peek(name + ".weight")
-	scales, ok := src.peek(name + ".scales")
-	words, groups := lastAxis(weight.Shape), lastAxis(scales.Shape)
-	format, err := quant.FromShapes(cols, words, groups)
-	if !ok || err != nil {
-		return nil, &SourceError{Tensor: weight.Name, Got: fmt.Sprintf("U32 %v with scales %v", weight.Shape, scales.Shape),
-			Want: fmt.Sprintf("2-, 4- or 8-bit codes of %d columns in groups of 32, 64 or 128", cols)}
+	lead := append(slices.Clone(stack), rows)
+	format, err := quant.FromArrays(rows, cols, func(p quant.Part) (string, []int, bool) {
+		t, ok := src.peek(name + "." + p.String())
+		if !ok {
+			return "", nil, false
+		}
+		if !slices.Equal(t.Shape[:min(len(lead), len(t.Shape))], lead) {
+			return string(t.DType), t.Shape, true // as it is: no format has it
+		}
+		return string(t.DType), append([]int{rows}, t.Shape[len(lead):]...), true
+	})
+	if err != nil {
+		return nil, &SourceError{Tensor: name + ".weight", Got: err.Error(), Want: fmt.Sprintf("codes of %v rows of %d columns", lead, cols)}
 	}
-	m := &found{enc: affine, rows: product(stack) * rows, cols: cols, codes: format}
-	shape := append(slices.Clone(stack), rows)
-	for _, p := range []struct {
-		dst   *safetensors.Tensor
-		part  string
-		last  int
-		dtype safetensors.DType
-	}{
-		{&m.weight, ".weight", words, safetensors.U32},
-		{&m.scales, ".scales", groups, safetensors.BF16},
-		{&m.biases, ".biases", groups, safetensors.BF16},
-	} {
-		if *p.dst, err = takeTyped(src, name+p.part, p.dtype, append(shape[:len(shape):len(shape)], p.last)); err != nil {
+	m := &found{enc: coded, rows: product(lead), cols: cols, codes: format}
+	parts := [quant.NumParts]*safetensors.Tensor{&m.weight, &m.scales, &m.biases}
+	for _, a := range format.Arrays(rows, cols) {
+		if *parts[a.Part], err = src.take(name+"."+a.Part.String(), append(slices.Clone(lead), a.Shape[1:]...)...); err != nil {
 			return nil, err
 		}
 	}
@@ -141,8 +139,8 @@ func takeCentred(src *source, name string, stack []int, rows, cols int) (*found,
 	packed, _ := src.peek(name + ".weight_packed")
 	scales, ok := src.peek(name + ".weight_scale")
 	words, groups := lastAxis(packed.Shape), lastAxis(scales.Shape)
-	format, err := quant.FromShapes(cols, words, groups)
-	if !ok || err != nil || format.Bits != 4 || len(stack) > 0 {
+	format, err := quant.AffineFormat(4, cols/max(groups, 1))
+	if !ok || err != nil || words*8 != cols || len(stack) > 0 || format.Validate(cols) != nil {
 		return nil, &SourceError{Tensor: packed.Name, Got: fmt.Sprintf("%s %v with scales %v", packed.DType, packed.Shape, scales.Shape),
 			Want: fmt.Sprintf("4-bit codes [%d, %d] in groups of 32, 64 or 128", rows, cols)}
 	}
@@ -205,43 +203,35 @@ func takeTiles(src *source, name string, rows, cols int) (*found, error) {
 	return &found{enc: tiled, rows: rows, cols: cols, weight: weight, scales: scales}, err
 }
 
-// blocks returns how rows of a matrix are written under name (without ".weight"): as one array, or
-// as codes, scales and biases, in the layout l if they can have it.
+// blocks returns how rows of a matrix are written under name (without ".weight"): array by array,
+// in the layout l if they can have it.
 func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
 	m, rows := x.m, x.rowCount()
 	f := m.format.In(layout, rows)
-	if f.Kind != quant.Affine {
-		o, dtype := copyBytes, m.weight.DType
-		switch {
-		case m.enc == tiled || x.pieces != nil && dtype == safetensors.BF16:
-			o, dtype = narrow, safetensors.BF16
-		case x.pieces != nil:
-			o, dtype = widen, safetensors.F32
-		case f.Kind == quant.F32 && dtype != safetensors.F32:
-			o, dtype = widen, safetensors.F32
-		}
-		b, err := newBlock(block{name: name + ".weight", dtype: dtype, shape: []int{rows, m.cols}, op: o, format: f, src: x})
-		return []block{b}, err
-	}
-	ops := [3]op{quantCodes, quantScales, quantBiases}
-	if kept := m.format == m.codes; kept && m.enc == affine {
-		ops = [3]op{copyBytes, copyBytes, copyBytes}
-	} else if kept && m.enc == centred {
-		ops = [3]op{copyBytes, copyBytes, minusEight}
-	}
-	groups := []int{rows, m.cols / f.Group}
 	var out []block
-	for _, b := range []block{
-		{name: name + ".weight", dtype: safetensors.U32, shape: []int{rows, m.cols * f.Bits / 32}, op: ops[0], array: weightArray},
-		{name: name + ".scales", dtype: safetensors.BF16, shape: groups, op: ops[1], array: scaleArray},
-		{name: name + ".biases", dtype: safetensors.BF16, shape: groups, op: ops[2], array: biasArray},
-	} {
-		b.format, b.src = f, x
-		b, err := newBlock(b)
+	for _, a := range f.Arrays(rows, m.cols) {
+		b, err := newBlock(block{name: name + "." + a.Part.String(), dtype: safetensors.DType(a.DType), shape: a.Shape, op: x.opOf(a.Part),
+			array: a.Part, format: f, src: x})
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, b)
 	}
 	return out, nil
+}
+
+// opOf returns how a part of the target is made.
+func (x *numbers) opOf(p quant.Part) op {
+	m := x.m
+	switch kept := m.format == m.codes; {
+	case m.format.Codes() && !kept:
+		return quantise
+	case m.format.Codes() && m.enc == centred && p == quant.Biases:
+		return minusEight
+	case m.format == quant.BF16 && (m.enc == tiled || x.pieces != nil):
+		return narrow
+	case m.format == quant.F32 && (m.weight.DType != safetensors.F32 || x.pieces != nil):
+		return widen
+	}
+	return copyBytes
 }

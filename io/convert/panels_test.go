@@ -87,16 +87,13 @@ func compareDense(t *testing.T, panels, rows *pack, panelsDir, rowsDir string) (
 		}
 		arranged++
 		n, cols := codes.Shape[0], codes.Shape[1]*32/codes.Bits
-		f, err := quant.FromShapes(cols, codes.Shape[1], b.Tensors[base+".scales"].Shape[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := quant.Affine(codes.Bits, cols/b.Tensors[base+".scales"].Shape[1])
 		expected := make([]byte, len(y))
 		if strings.HasSuffix(name, ".weight") {
-			f.ToPanels(quant.Codes{Weight: expected}, quant.Codes{Weight: y}, n, cols)
+			f.ToPanels(quant.Weight, expected, y, n, cols)
 			sameNumbers(t, base, panels, rows, n, cols)
 		} else {
-			f.ToPanels(quant.Codes{Scales: expected}, quant.Codes{Scales: y}, n, cols)
+			f.ToPanels(quant.Scales, expected, y, n, cols)
 		}
 		sameBytes(t, name, x, expected)
 	}
@@ -147,13 +144,15 @@ func comparePanels(t *testing.T, panels, rows *pack) {
 				what := fmt.Sprintf("layer %d expert %d part %d", layer, e, i)
 				w, s, b := parts(got, p)
 				x, y, z := parts(want, p)
-				if p.Format.Kind == quant.Affine {
+				if p.Format.Codes() {
 					if p.Format.Layout != quant.Panels {
 						t.Fatalf("%s is stored as %v", what, p.Format)
 					}
-					d := quant.Codes{Weight: make([]byte, len(x)), Scales: make([]byte, len(y)), Biases: make([]byte, len(z))}
-					p.Format.ToPanels(d, quant.Codes{Weight: x, Scales: y, Biases: z}, p.Rows, p.Cols)
-					x, y, z = d.Weight, d.Scales, d.Biases
+					for part, rows := range []*[]byte{&x, &y, &z} {
+						panels := make([]byte, len(*rows))
+						p.Format.ToPanels(quant.Part(part), panels, *rows, p.Rows, p.Cols)
+						*rows = panels
+					}
 				}
 				sameBytes(t, what+" weight", w, x)
 				sameBytes(t, what+" scales", s, y)

@@ -59,7 +59,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 		}
 		for _, b := range blocks {
 			p.dense = append(p.dense, placed{block: b})
-			if b.dtype == safetensors.U32 && s.role == matrix {
+			if b.codes() && s.role == matrix {
 				p.codes = b.format
 			}
 		}
@@ -124,7 +124,7 @@ func (p *plan) widenExperts() {
 		for _, l := range p.layers {
 			formats[l.projections()[i].format] = true
 		}
-		if len(formats) < 2 || slices.ContainsFunc(slices.Collect(maps.Keys(formats)), func(f quant.Format) bool { return f.Kind == quant.Affine }) {
+		if len(formats) < 2 || slices.ContainsFunc(slices.Collect(maps.Keys(formats)), quant.Format.Codes) {
 			continue
 		}
 		for _, l := range p.layers {

@@ -23,7 +23,7 @@ type denseArray struct {
 	desc     weights.Descriptor
 	from, to quant.Format // equal if nothing changes
 	rows     int
-	codes    bool // codes, not scales or biases
+	part     quant.Part
 }
 
 // planDense decides what becomes of every tensor, in the order of their offsets. Tensors that no
@@ -47,20 +47,21 @@ func planDense(cfg *model.Config, w *weights.File, layout quant.Layout) ([]dense
 			errs = append(errs, fmt.Errorf("convert: %w", err))
 			continue
 		}
-		if found.Format.Kind != quant.Affine {
+		if !found.Format.Codes() {
 			continue
 		}
 		to := found.Format.In(layout, s.rows)
 		if s.byHead {
 			to.Layout = quant.Rows
 		}
-		for _, part := range []string{".weight", ".scales", ".biases"} {
-			a := arrays[s.name+part]
-			a.from, a.to, a.rows, a.codes = found.Format, to, s.rows, part == ".weight"
-			if a.codes {
-				a.desc.Bits = to.Bits // others leave it out
+		for _, is := range to.Arrays(s.rows, s.cols) {
+			name := s.name + "." + is.Part.String()
+			a := arrays[name]
+			a.from, a.to, a.rows, a.part = found.Format, to, s.rows, is.Part
+			if a.part == quant.Weight {
+				a.desc.Bits = to.Bits() // others leave it out
 			}
-			arrays[s.name+part] = a
+			arrays[name] = a
 		}
 	}
 	if err := joinSome(errs); err != nil {
@@ -97,7 +98,7 @@ func (r *repacking) denseFile(w io.Writer, h hash.Hash) error {
 		if err := x.copy(all[at:a.desc.Offset]); err != nil { // the gap between two tensors
 			return err
 		}
-		if err := x.array(all[a.desc.Offset:end], a.from, a.to, a.rows, a.codes); err != nil {
+		if err := x.array(all[a.desc.Offset:end], a.from, a.to, a.rows, a.part); err != nil {
 			return err
 		}
 		forget(all, at, end)
@@ -130,12 +131,11 @@ func (r *repacking) experts(w io.Writer, h hash.Hash, layer int) error {
 		at := 0
 		for _, p := range [][2]model.ExpertPart{{was.Gate, r.layout.Gate}, {was.Up, r.layout.Up}, {was.Down, r.layout.Down}} {
 			from, to, rows, cols := p[0].Format, p[1].Format, p[0].Rows, p[0].Cols
-			sizes := []int{from.WeightBytes(rows, cols), from.ScaleBytes(rows, cols), from.ScaleBytes(rows, cols)}
-			for i, n := range sizes {
-				if err := x.array(record[at:at+n], from, to, rows, i == 0); err != nil {
+			for _, a := range from.Arrays(rows, cols) {
+				if err := x.array(record[at:at+a.Bytes], from, to, rows, a.Part); err != nil {
 					return err
 				}
-				at += n
+				at += a.Bytes
 			}
 		}
 		if at != len(record) {
@@ -165,48 +165,41 @@ func (x *rearranger) copy(src []byte) error {
 	return nil
 }
 
-// array writes the codes, scales or biases of rows rows.
-func (x *rearranger) array(src []byte, from, to quant.Format, rows int, codes bool) error {
+// array writes a part of rows rows.
+func (x *rearranger) array(src []byte, from, to quant.Format, rows int, part quant.Part) error {
 	if from == to || len(src) == 0 {
 		return x.copy(src)
 	}
 	panel := len(src) / rows * quant.PanelRows
 	most := max(1, arrangedBytes/panel) * panel
 	for len(src) > 0 {
-		part := src[:min(most, len(src))]
-		x.h.Write(part)
-		out, err := x.panels(part, from, to, panel, codes)
+		piece := src[:min(most, len(src))]
+		x.h.Write(piece)
+		out, err := x.panels(piece, from, to, panel, part)
 		if err != nil {
 			return err
 		}
 		if _, err := x.w.Write(out); err != nil {
 			return err
 		}
-		src = src[len(part):]
+		src = src[len(piece):]
 	}
 	return nil
 }
 
 // panels arranges whole panels on all processors. The result is valid until the next call.
-func (x *rearranger) panels(src []byte, from, to quant.Format, panel int, codes bool) ([]byte, error) {
+func (x *rearranger) panels(src []byte, from, to quant.Format, panel int, part quant.Part) ([]byte, error) {
 	if cap(x.out) < len(src) {
 		x.out = make([]byte, len(src))
 	}
 	out := x.out[:len(src)]
-	cols := panel / quant.PanelRows * 8 / from.Bits // of codes
-	if !codes {
-		cols = panel / quant.PanelRows / 2 * from.Group
-	}
+	cols := panel / from.PartBytes(part, quant.PanelRows, from.Group()) * from.Group()
 	arrange := from.ToPanels
 	if to.Layout == quant.Rows {
 		arrange = from.ToRows
 	}
 	err := parallel(len(src)/panel, panelsAWorker, func(lo, hi int) error {
-		d, s := quant.Codes{Scales: out[lo*panel : hi*panel]}, quant.Codes{Scales: src[lo*panel : hi*panel]}
-		if codes {
-			d, s = quant.Codes{Weight: d.Scales}, quant.Codes{Weight: s.Scales}
-		}
-		arrange(d, s, (hi-lo)*quant.PanelRows, cols)
+		arrange(part, out[lo*panel:hi*panel], src[lo*panel:hi*panel], (hi-lo)*quant.PanelRows, cols)
 		return nil
 	})
 	return out, err

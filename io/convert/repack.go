@@ -171,8 +171,12 @@ func (r *repacking) checkBits(o Options) error {
 	}
 	l := r.x.Layout()
 	for _, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
-		if want != 0 && p.Format.Bits != want {
-			return &BitsError{Dir: r.src, What: "routed experts", Have: p.Format.Bits, Want: want}
+		have := 0
+		if p.Format.Codes() {
+			have = p.Format.Bits()
+		}
+		if want != 0 && have != want {
+			return &BitsError{Dir: r.src, What: "routed experts", Have: have, Want: want}
 		}
 	}
 	return nil

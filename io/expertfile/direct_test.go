@@ -31,7 +31,7 @@ func aligned(t testing.TB, n int) []byte {
 func openDirect(t *testing.T) (x *File, dir string, size int, ok bool) {
 	t.Helper()
 	cfg := small()
-	dir, l := pack(t, cfg, quant.Format{Kind: quant.BF16}, true)
+	dir, l := pack(t, cfg, quant.BF16, true)
 	x, err := Open(dir, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestDirectRefused(t *testing.T) {
 	}
 	// One file that cannot keeps all of them as they were.
 	cfg = small()
-	dir, _ = pack(t, cfg, quant.Format{Kind: quant.BF16}, true)
+	dir, _ = pack(t, cfg, quant.BF16, true)
 	if x, err = Open(dir, cfg); err != nil {
 		t.Fatal(err)
 	}

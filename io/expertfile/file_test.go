@@ -24,7 +24,7 @@ func small() *model.Config {
 	return &model.Config{NumHiddenLayers: 3, HiddenSize: 128, MoEIntermediateSize: 256, NumExperts: 4, Layers: make([]model.Layer, 3)}
 }
 
-var q4 = quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+var q4 = quant.Affine(4, 64)
 
 // record returns the bytes that expert e of a layer must have.
 func record(layer, e, size int) []byte {
@@ -76,8 +76,8 @@ func descriptors(t *testing.T) int {
 }
 
 func TestReadAndMap(t *testing.T) {
-	for _, f := range []quant.Format{q4, {Kind: quant.BF16}, {Kind: quant.F32}, {Kind: quant.Affine, Bits: 2, Group: 32}, {Kind: quant.Affine, Bits: 8, Group: 128},
-		{Kind: quant.Affine, Bits: 4, Group: 32}, {Kind: quant.Affine, Bits: 4, Group: 128}, {Kind: quant.Affine, Bits: 8, Group: 64}} {
+	for _, f := range []quant.Format{q4, quant.BF16, quant.F32, quant.Affine(2, 32), quant.Affine(8, 128),
+		quant.Affine(4, 32), quant.Affine(4, 128), quant.Affine(8, 64)} {
 		for _, layout := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v layout=%v", f, layout), func(t *testing.T) {
 				cfg := small()

@@ -76,23 +76,9 @@ var projections = []string{"gate_proj", "up_proj", "down_proj"}
 func Describe(cfg *model.Config, l model.ExpertLayout) Layout {
 	out := Layout{ExpertSize: l.Bytes, NumLayers: cfg.NumHiddenLayers, NumExperts: cfg.NumExperts, MoELayers: cfg.MoELayers()}
 	for i, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
-		name, f := projections[i], p.Format
-		weight := Component{Name: name + ".weight", Offset: p.WeightOffset, Size: f.WeightBytes(p.Rows, p.Cols), Layout: f.Layout}
-		switch f.Kind {
-		case quant.Affine:
-			weight.DType, weight.Shape = "U32", []int{p.Rows, p.Cols * f.Bits / 32}
-		case quant.BF16:
-			weight.DType, weight.Shape = "BF16", []int{p.Rows, p.Cols}
-		default:
-			weight.DType, weight.Shape = "F32", []int{p.Rows, p.Cols}
-		}
-		out.Components = append(out.Components, weight)
-		if f.Kind == quant.Affine {
-			shape := []int{p.Rows, p.Cols / f.Group}
-			size := f.ScaleBytes(p.Rows, p.Cols)
-			out.Components = append(out.Components,
-				Component{Name: name + ".scales", Offset: p.ScalesOffset, Size: size, DType: "BF16", Shape: shape, Layout: f.Layout},
-				Component{Name: name + ".biases", Offset: p.BiasesOffset, Size: size, DType: "BF16", Shape: shape, Layout: f.Layout})
+		for _, a := range p.Format.Arrays(p.Rows, p.Cols) {
+			out.Components = append(out.Components, Component{Name: projections[i] + "." + a.Part.String(), Offset: p.Offset(a.Part),
+				Size: a.Bytes, DType: a.DType, Shape: a.Shape, Layout: p.Format.Layout})
 		}
 	}
 	return out
@@ -190,40 +176,21 @@ func componentFormat(byName map[string]Component, projection string, rows, cols 
 	if !ok {
 		return quant.Format{}, errors.New("missing")
 	}
-	switch w.DType {
-	case "BF16":
-		return quant.Format{Kind: quant.BF16}, nil
-	case "F32":
-		return quant.Format{Kind: quant.F32}, nil
-	case "U32":
-	default:
-		return quant.Format{}, fmt.Errorf("dtype %q is not U32, BF16 or F32", w.DType)
-	}
-	s, ok := byName[projection+".scales"]
-	if !ok {
-		return quant.Format{}, errors.New("codes without scales")
-	}
-	if len(w.Shape) != 2 || len(s.Shape) != 2 {
-		return quant.Format{}, fmt.Errorf("shapes %v and %v do not have two axes each", w.Shape, s.Shape)
-	}
-	f, err := quant.FromShapes(cols, w.Shape[1], s.Shape[1])
+	f, err := quant.FromArrays(rows, cols, func(p quant.Part) (string, []int, bool) {
+		c, ok := byName[projection+"."+p.String()]
+		return c.DType, c.Shape, ok
+	})
 	f.Layout = w.Layout
 	if err == nil && !f.HoldsRows(rows) {
-		err = fmt.Errorf("%d rows in layout %s, which takes multiples of %d", rows, f.Layout, quant.PanelRows)
+		err = fmt.Errorf("%d rows of %v in layout %s, which takes multiples of %d rows of codes", rows, f, f.Layout, quant.PanelRows)
 	}
 	return f, err
 }
 
-// guessLayout returns the layout in rows whose records make a file of the given size. All known
-// formats have different sizes.
+// guessLayout returns the layout in rows whose records make a file of the given size. Files without
+// layout.json are of other programs, whose formats have different sizes and come first in the list.
 func guessLayout(cfg *model.Config, fileBytes int64) (model.ExpertLayout, bool) {
-	candidates := []quant.Format{{Kind: quant.BF16}, {Kind: quant.F32}}
-	for _, bits := range []int{4, 8, 2} {
-		for _, group := range []int{64, 32, 128} {
-			candidates = append(candidates, quant.Format{Kind: quant.Affine, Bits: bits, Group: group})
-		}
-	}
-	for _, f := range candidates {
+	for _, f := range quant.Formats() {
 		if f.Validate(cfg.HiddenSize) != nil || f.Validate(cfg.MoEIntermediateSize) != nil {
 			continue
 		}

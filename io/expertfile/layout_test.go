@@ -41,19 +41,19 @@ func TestDescribeOffsets(t *testing.T) {
 // Projections may have formats of their own.
 func TestLayoutMixed(t *testing.T) {
 	cfg := small()
-	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4, quant.Format{Kind: quant.BF16}, quant.Format{Kind: quant.Affine, Bits: 8, Group: 32})
+	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4, quant.BF16, quant.Affine(8, 32))
 	got, err := parseLayout("x", encode(t, Describe(cfg, l)), cfg)
 	if err != nil || got != l {
 		t.Errorf("got %+v, %v, want %+v", got, err, l)
 	}
 }
 
-var q4p = quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
+var q4p = quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
 
 // layout.json says which components are in panels, and lists them separately from those in rows.
 func TestLayoutPanels(t *testing.T) {
 	cfg := small()
-	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, quant.Format{Kind: quant.BF16}, q4)
+	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, quant.BF16, q4)
 	raw := encode(t, Describe(cfg, l))
 	got, err := parseLayout("x", raw, cfg)
 	if err != nil || got != l {
@@ -123,7 +123,7 @@ func TestLayoutPanelsRefuses(t *testing.T) {
 	}
 	// Eight rows do not fill a panel.
 	cfg.MoEIntermediateSize = 8
-	q := quant.Format{Kind: quant.BF16}
+	q := quant.BF16
 	l = Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q))
 	if _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "gate_proj.weight" || !strings.Contains(err.Error(), "8 rows") {
 		t.Errorf("half a panel: got %v, want a *LayoutError of gate_proj.weight", err)
@@ -140,15 +140,15 @@ func TestLayoutRefuses(t *testing.T) {
 	}{
 		{"experts", "", func(l *Layout) { l.NumExperts = 5 }},
 		{"record size", "", func(l *Layout) { l.ExpertSize++ }},
-		{"one component less", "", func(l *Layout) { l.Components = l.Components[:8] }},
+		{"one component less", "down_proj.weight", func(l *Layout) { l.Components = l.Components[:8] }},
 		{"no components", "gate_proj.weight", func(l *Layout) { l.Components = nil }},
 		{"no scales", "up_proj.weight", func(l *Layout) { l.Components[4].Name = "x" }},
-		{"a stranger", "up_proj.biases", func(l *Layout) { l.Components[5].Name = "x" }},
+		{"a stranger", "up_proj.weight", func(l *Layout) { l.Components[5].Name = "x" }},
 		{"twice", "gate_proj.weight", func(l *Layout) { l.Components[1].Name = "gate_proj.weight" }},
 		{"offset", "down_proj.scales", func(l *Layout) { l.Components[7].Offset += 2 }},
 		{"size", "down_proj.scales", func(l *Layout) { l.Components[7].Size = -1 }},
 		{"dtype of codes", "gate_proj.weight", func(l *Layout) { l.Components[0].DType = "I32" }},
-		{"dtype of scales", "gate_proj.scales", func(l *Layout) { l.Components[1].DType = "F16" }},
+		{"dtype of scales", "gate_proj.weight", func(l *Layout) { l.Components[1].DType = "F16" }},
 		{"rows", "up_proj.weight", func(l *Layout) { l.Components[3].Shape = []int{1, 16} }},
 		{"columns", "up_proj.weight", func(l *Layout) { l.Components[3].Shape = []int{256, 24} }},
 		{"axes", "up_proj.weight", func(l *Layout) { l.Components[3].Shape = nil }},
@@ -174,7 +174,7 @@ func TestLayoutRefuses(t *testing.T) {
 func TestOpenBelievesLayout(t *testing.T) {
 	cfg := small()
 	dir, _ := pack(t, cfg, q4, true)
-	q8 := quant.Format{Kind: quant.Affine, Bits: 8, Group: 64}
+	q8 := quant.Affine(8, 64)
 	other := Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q8, q8, q8))
 	path := filepath.Join(dir, DirName, LayoutName)
 	write(t, path, encode(t, other))
@@ -193,7 +193,7 @@ func TestOpenBelievesLayout(t *testing.T) {
 
 func FuzzParseLayout(f *testing.F) {
 	cfg := small()
-	for _, format := range []quant.Format{q4, q4p, {Kind: quant.BF16}, {Kind: quant.F32}} {
+	for _, format := range []quant.Format{q4, q4p, quant.BF16, quant.F32} {
 		f.Add(encode(f, Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, format, format, format))))
 	}
 	f.Add([]byte(`{"num_experts":4,"components":[],"arranged_components":[{"name":"gate_proj.weight","dtype":"U32","shape":[16,2],"layout":"columns"}]}`))

@@ -79,32 +79,29 @@ func (f *image) part(dst []byte, block int, at int64) int {
 	return done
 }
 
-// matrixPieces returns the codes, scales and biases of a matrix at the given offsets. f is its
-// format.
-func matrixPieces(x *matrix, f quant.Format, weight, scales, biases int64) []piece {
-	width := f.WeightBytes(1, x.cols)
-	if f.Kind != quant.Affine {
-		return []piece{{at: weight, unit: int64(width), n: x.rows, fill: x.codeRow}}
-	}
-	unit := f.ScaleBytes(1, x.cols)
-	pairs := func(which int) func([]byte, int, int) {
-		return func(dst []byte, block, i int) { x.pairRow(dst, block, i, which) }
-	}
-	out := []piece{
-		{at: weight, unit: int64(width), n: x.rows, fill: x.codeRow},
-		{at: scales, unit: int64(unit), n: x.rows, fill: pairs(0)},
-		{at: biases, unit: int64(unit), n: x.rows, fill: pairs(1)},
-	}
-	if f.Layout == quant.Panels {
-		for i := range out {
-			out[i] = out[i].panels(f, x.cols, i == 0)
+// matrixPieces returns the parts of a matrix, which begin where offset says. f is its format.
+func matrixPieces(x *matrix, f quant.Format, offset func(p quant.Part) int64) []piece {
+	var out []piece
+	for _, a := range f.Arrays(x.rows, x.cols) {
+		p := piece{at: offset(a.Part), unit: int64(f.PartBytes(a.Part, 1, x.cols)), n: x.rows, fill: x.row(a.Part)}
+		if f.Layout == quant.Panels {
+			p = p.panels(f, a.Part, x.cols)
 		}
+		out = append(out, p)
 	}
 	return out
 }
 
-// panels returns the same rows as a piece in panels.
-func (p piece) panels(f quant.Format, cols int, codes bool) piece {
+// row returns what fills rows of a part.
+func (x *matrix) row(p quant.Part) func(dst []byte, block, i int) {
+	if p == quant.Weight {
+		return x.codeRow
+	}
+	return func(dst []byte, block, i int) { x.pairRow(dst, block, i, p) }
+}
+
+// panels returns the same rows of a part as a piece in panels.
+func (p piece) panels(f quant.Format, part quant.Part, cols int) piece {
 	rows := p
 	p.unit, p.n = rows.unit*quant.PanelRows, rows.n/quant.PanelRows
 	scratch := sync.Pool{New: func() any {
@@ -117,11 +114,7 @@ func (p piece) panels(f quant.Format, cols int, codes bool) piece {
 		for r := range quant.PanelRows {
 			rows.fill(src[int64(r)*rows.unit:][:rows.unit], block, i*quant.PanelRows+r)
 		}
-		d, s := quant.Codes{Scales: dst}, quant.Codes{Scales: src}
-		if codes {
-			d, s = quant.Codes{Weight: dst}, quant.Codes{Weight: src}
-		}
-		f.ToPanels(d, s, quant.PanelRows, cols)
+		f.ToPanels(part, dst, src, quant.PanelRows, cols)
 		scratch.Put(mem)
 	}
 	return p
@@ -138,9 +131,9 @@ func (m *Model) expertImage(layer int) *image {
 		}
 		x := m.matrix(matrixSpec{
 			name: fmt.Sprintf("model.layers.%d.mlp.switch_mlp.%s", layer, [...]string{"gate_proj", "up_proj", "down_proj"}[i]),
-			role: r, rows: p.Rows, cols: p.Cols, bits: p.Format.Bits,
+			role: r, rows: p.Rows, cols: p.Cols, bits: p.Format.Bits(),
 		})
-		f.pieces = append(f.pieces, matrixPieces(x, p.Format, int64(p.WeightOffset), int64(p.ScalesOffset), int64(p.BiasesOffset))...)
+		f.pieces = append(f.pieces, matrixPieces(x, p.Format, func(part quant.Part) int64 { return int64(p.Offset(part)) })...)
 	}
 	return f
 }
@@ -150,32 +143,26 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 	f, l := &image{name: weights.DataName, blocks: 1}, list(m.cfg)
 	tensors := map[string]weights.Descriptor{}
 	end := int64(0)
-	place := func(name string, size int, t safetensors.DType, q quant.Format, shape ...int) int64 {
+	place := func(name string, size, bits int, t safetensors.DType, layout quant.Layout, shape ...int) int64 {
 		at := (end + weightsAlign - 1) / weightsAlign * weightsAlign
-		d := weights.Descriptor{Offset: at, Size: int64(size), Shape: shape, DType: t, Layout: q.Layout}
-		if t == safetensors.U32 {
-			d.Bits = q.Bits
-		}
-		tensors[name] = d
+		tensors[name] = weights.Descriptor{Offset: at, Size: int64(size), Shape: shape, DType: t, Layout: layout, Bits: bits}
 		end = at + int64(size)
 		return at
 	}
 	for _, s := range l.matrices {
-		x := m.matrix(s)
-		if s.bits == 16 {
-			q := quant.Format{Kind: quant.BF16}
-			at := place(s.name+".weight", q.WeightBytes(s.rows, s.cols), safetensors.BF16, q, s.rows, s.cols)
-			f.pieces = append(f.pieces, matrixPieces(x, q, at, 0, 0)...)
-			continue
-		}
-		q := quant.Format{Kind: quant.Affine, Bits: s.bits, Group: groupSize}
+		q := s.format()
 		if !s.byHead {
 			q = q.In(m.o.layout(), s.rows)
 		}
-		w := place(s.name+".weight", q.WeightBytes(s.rows, s.cols), safetensors.U32, q, s.rows, s.cols*s.bits/32)
-		sc := place(s.name+".scales", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, q, s.rows, s.cols/groupSize)
-		b := place(s.name+".biases", q.ScaleBytes(s.rows, s.cols), safetensors.BF16, q, s.rows, s.cols/groupSize)
-		f.pieces = append(f.pieces, matrixPieces(x, q, w, sc, b)...)
+		var at [quant.NumParts]int64
+		for _, a := range q.Arrays(s.rows, s.cols) {
+			bits := 0
+			if a.Part == quant.Weight && q.Codes() {
+				bits = q.Bits()
+			}
+			at[a.Part] = place(s.name+"."+a.Part.String(), a.Bytes, bits, safetensors.DType(a.DType), q.Layout, a.Shape...)
+		}
+		f.pieces = append(f.pieces, matrixPieces(m.matrix(s), q, func(p quant.Part) int64 { return at[p] })...)
 	}
 	for _, s := range l.vectors {
 		t := safetensors.BF16
@@ -183,7 +170,7 @@ func (m *Model) weightsImage() (*image, map[string]weights.Descriptor) {
 			t = safetensors.F32
 		}
 		data := m.vector(s)
-		at := place(s.name, len(data), t, quant.Format{}, s.shape...)
+		at := place(s.name, len(data), 0, t, quant.Rows, s.shape...)
 		f.pieces = append(f.pieces, piece{at: at, unit: int64(len(data)), n: 1, fill: func(dst []byte, _, _ int) { copy(dst, data) }})
 	}
 	f.block = end

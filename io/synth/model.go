@@ -70,7 +70,7 @@ func New(o Options) (*Model, error) {
 	if err := checkShape(m.cfg); err != nil {
 		return nil, err
 	}
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: groupSize}
+	f := quant.Affine(4, groupSize)
 	h, i := m.cfg.HiddenSize, m.cfg.MoEIntermediateSize
 	narrow, wide := f.In(o.layout(), i), f.In(o.layout(), h)
 	m.layout = model.NewExpertLayout(h, i, narrow, narrow, wide)

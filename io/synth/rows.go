@@ -91,15 +91,15 @@ func (x *matrix) codeRow(dst []byte, block, row int) {
 	}
 }
 
-// pairRow fills the scales of a row, or its biases if which is 1.
-func (x *matrix) pairRow(dst []byte, block, row, which int) {
+// pairRow fills the scales or the biases of a row.
+func (x *matrix) pairRow(dst []byte, block, row int, which quant.Part) {
 	if row < x.zero {
 		clear(dst)
 		return
 	}
 	put := func(g int, p pair) {
 		v := p.scale
-		if which == 1 {
+		if which == quant.Biases {
 			v = p.bias
 		}
 		binary.LittleEndian.PutUint16(dst[2*g:], v)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // role is what a matrix or vector is for. It decides the content.
@@ -34,6 +35,14 @@ type matrixSpec struct {
 	bits       int  // 4 or 8: codes in groups of 64; 16: BF16
 	layer      int  // for routers: index among the layers with experts
 	byHead     bool // each head multiplies by rows of its own, so the rows stay in order
+}
+
+// format returns how the matrix is stored, in rows.
+func (s *matrixSpec) format() quant.Format {
+	if s.bits == 16 {
+		return quant.BF16
+	}
+	return quant.Affine(s.bits, groupSize)
 }
 
 // vectorSpec is one vector of the pack.

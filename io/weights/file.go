@@ -27,7 +27,7 @@ type File struct {
 }
 
 // Matrix says where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset
-// apply only to affine formats.
+// count only if the format has scales and biases.
 type Matrix struct {
 	Rows, Cols                               int
 	Format                                   quant.Format
@@ -37,7 +37,7 @@ type Matrix struct {
 // TensorError reports a tensor that is missing or is not what the architecture needs.
 type TensorError struct {
 	Name string
-	Want string // e.g. "[256, 128] in F32, BF16 or affine codes"
+	Want string // e.g. "[256, 128] in a format for matrices"
 	Got  string // "missing", or what the file holds
 }
 
@@ -138,45 +138,29 @@ func (f *File) Has(name string) bool {
 }
 
 // Matrix finds the matrix [rows, cols] called name, which is the tensors' name without ".weight".
-// Bits and group of affine codes follow from the shapes and must agree with the manifest's bits.
-// The manifest gives their layout, rows by default. The error is a *TensorError.
+// The format follows from types and shapes and must agree with the manifest's bits. The manifest
+// gives the layout, rows by default. The error is a *TensorError.
 func (f *File) Matrix(name string, rows, cols int) (Matrix, error) {
-	full := name + ".weight"
-	want := fmt.Sprintf("[%d, %d] in F32, BF16 or affine codes", rows, cols)
 	fail := func(format string, args ...any) (Matrix, error) {
-		return Matrix{}, &TensorError{Name: full, Want: want, Got: fmt.Sprintf(format, args...)}
+		return Matrix{}, &TensorError{Name: name + ".weight", Want: fmt.Sprintf("[%d, %d] in a format for matrices", rows, cols),
+			Got: fmt.Sprintf(format, args...)}
 	}
-	d, ok := f.manifest.Tensors[full]
+	d, ok := f.manifest.Tensors[name+".weight"]
 	if !ok {
 		return fail("missing")
 	}
-	m := Matrix{Rows: rows, Cols: cols, WeightOffset: int(d.Offset)}
-	switch d.DType {
-	case safetensors.F32, safetensors.BF16:
-		if !slices.Equal(d.Shape, []int{rows, cols}) {
-			return fail("%s %v", d.DType, d.Shape)
-		}
-		m.Format.Kind = quant.F32
-		if d.DType == safetensors.BF16 {
-			m.Format.Kind = quant.BF16
-		}
-		return m, nil
-	case safetensors.U32:
-	default:
-		return fail("%s %v", d.DType, d.Shape)
+	format, err := quant.FromArrays(rows, cols, f.manifest.arrays(name))
+	if err != nil {
+		return fail("%v", err)
 	}
-	// Open has checked that both exist and fit the codes.
-	s, b := f.manifest.Tensors[name+".scales"], f.manifest.Tensors[name+".biases"]
-	m.ScalesOffset, m.BiasesOffset = int(s.Offset), int(b.Offset)
-	format, err := quant.FromShapes(cols, d.Shape[1], s.Shape[1])
-	if err != nil || d.Shape[0] != rows {
-		return fail("codes U32 %v with scales %v", d.Shape, s.Shape)
+	if d.Bits != 0 && d.Bits != format.Bits() {
+		return fail("codes %s %v, which are %d bits wide, but the manifest says %d", d.DType, d.Shape, format.Bits(), d.Bits)
 	}
-	if d.Bits != 0 && d.Bits != format.Bits {
-		return fail("codes U32 %v, which are %d bits wide, but the manifest says %d", d.Shape, format.Bits, d.Bits)
+	format.Layout = d.Layout
+	m := Matrix{Rows: rows, Cols: cols, Format: format, WeightOffset: int(d.Offset)}
+	if format.Codes() { // Open has checked that these exist, as far as the format has them
+		m.ScalesOffset, m.BiasesOffset = int(f.manifest.Tensors[name+".scales"].Offset), int(f.manifest.Tensors[name+".biases"].Offset)
 	}
-	m.Format = format
-	m.Format.Layout = d.Layout
 	return m, nil
 }
 
@@ -192,7 +176,7 @@ func (f *File) Vector(name string, n int) ([]float32, error) {
 		return fail("missing")
 	}
 	t := safetensors.Tensor{Name: name, DType: d.DType, Shape: d.Shape, Data: f.mapping[d.Offset : d.Offset+d.Size]}
-	if t.Elements() != n || d.DType == safetensors.U32 || d.Layout != quant.Rows {
+	if t.Elements() != n || d.Layout != quant.Rows {
 		return fail("%s %v", d.DType, d.Shape)
 	}
 	out := make([]float32, n)

@@ -65,22 +65,18 @@ func TestOpenPacked(t *testing.T) {
 		if m.Format.String() != c.format || m.Rows != c.rows || m.Cols != c.cols {
 			t.Errorf("%s: got %+v, want %s", c.name, m, c.format)
 		}
-		for part, at := range map[string]int{".weight": m.WeightOffset, ".scales": m.ScalesOffset, ".biases": m.BiasesOffset} {
-			rows, ok := src.Tensor("language_model." + c.name + part)
+		for part, at := range map[quant.Part]int{quant.Weight: m.WeightOffset, quant.Scales: m.ScalesOffset, quant.Biases: m.BiasesOffset} {
+			rows, ok := src.Tensor("language_model." + c.name + "." + part.String())
 			if !ok {
-				t.Fatalf("the source has no %s%s", c.name, part)
+				t.Fatalf("the source has no %s.%s", c.name, part)
 			}
 			want := make([]byte, len(rows.Data))
-			if part == ".weight" {
-				m.Format.ToPanels(quant.Codes{Weight: want}, quant.Codes{Weight: rows.Data}, c.rows, c.cols)
-			} else {
-				m.Format.ToPanels(quant.Codes{Scales: want}, quant.Codes{Scales: rows.Data}, c.rows, c.cols)
-			}
+			m.Format.ToPanels(part, want, rows.Data, c.rows, c.cols)
 			if !bytes.Equal(f.Mapping()[at:at+len(want)], want) {
-				t.Errorf("%s%s differs from the source in panels", c.name, part)
+				t.Errorf("%s.%s differs from the source in panels", c.name, part)
 			}
 			if at%64 != 0 {
-				t.Errorf("%s%s begins at %d, no multiple of 64", c.name, part, at)
+				t.Errorf("%s.%s begins at %d, no multiple of 64", c.name, part, at)
 			}
 		}
 	}

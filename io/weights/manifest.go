@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
@@ -68,8 +70,8 @@ type Descriptor struct {
 	Size   int64 `json:"size"`   // bytes
 	// as stored: columns of codes count 32-bit words
 	Shape []int             `json:"shape"`
-	DType safetensors.DType `json:"dtype"` // U32 (affine codes), BF16, F16 or F32
-	// of a code, for U32 only; 0 if the manifest does not say
+	DType safetensors.DType `json:"dtype"` // F16, or what quant.Format.Arrays says
+	// of a code; 0 if the manifest does not say
 	Bits int `json:"bits,omitempty"`
 	// Layout is the order of codes and of their scales and biases. Shape is as in row order.
 	Layout quant.Layout `json:"layout,omitempty"`
@@ -208,10 +210,8 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 	if d.Offset < 0 || d.Size < 0 || d.Offset > dataLen || d.Size > dataLen-d.Offset {
 		return fmt.Sprintf("%d bytes at offset %d go past the end of %s, which has %d bytes", d.Size, d.Offset, DataName, dataLen)
 	}
-	switch d.DType {
-	case safetensors.U32, safetensors.BF16, safetensors.F16, safetensors.F32:
-	default:
-		return fmt.Sprintf("dtype %q is not U32, BF16, F16 or F32", string(d.DType))
+	if !slices.Contains(dtypes, string(d.DType)) {
+		return fmt.Sprintf("dtype %q is not one of %s", string(d.DType), strings.Join(dtypes, ", "))
 	}
 	want, err := d.DType.Bytes(d.Shape)
 	if err != nil {
@@ -223,53 +223,73 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 	if d.Offset%4 != 0 {
 		return fmt.Sprintf("offset %d is not a multiple of 4", d.Offset)
 	}
-	if d.DType != safetensors.U32 {
-		if d.Bits != 0 {
-			return fmt.Sprintf("bits %d with dtype %s", d.Bits, d.DType)
-		}
-		if d.Layout != quant.Rows && codesOf(name, all).DType != safetensors.U32 {
-			return fmt.Sprintf("layout %s is only for codes, scales and biases", d.Layout)
-		}
-		return ""
+	if d.isCodes() {
+		return checkCodes(name, all)
 	}
-	return checkCodes(name, all)
+	codes := codesOf(name, all)
+	switch {
+	case d.Bits != 0:
+		return fmt.Sprintf("bits %d with dtype %s", d.Bits, d.DType)
+	case d.Layout != quant.Rows && !codes.isCodes():
+		return fmt.Sprintf("layout %s is only for codes, scales and biases", d.Layout)
+	}
+	return ""
+}
+
+// dtypes are the types that a tensor may have.
+var dtypes = slices.Compact(slices.Sorted(slices.Values(slices.Concat([]string{string(safetensors.F16)},
+	quant.DTypes(quant.Weight), quant.DTypes(quant.Scales), quant.DTypes(quant.Biases)))))
+
+// isCodes reports whether a tensor is the codes of a matrix, which have scales beside them.
+func (d *Descriptor) isCodes() bool { return slices.Contains(quant.CodeDTypes(), string(d.DType)) }
+
+// arrays returns what the manifest says of the arrays of a matrix, for quant.FromArrays.
+func (m *Manifest) arrays(name string) func(p quant.Part) (string, []int, bool) {
+	return arraysOf(name, m.Tensors)
+}
+
+func arraysOf(name string, all map[string]Descriptor) func(p quant.Part) (string, []int, bool) {
+	return func(p quant.Part) (string, []int, bool) {
+		d, ok := all[name+"."+p.String()]
+		return string(d.DType), d.Shape, ok
+	}
 }
 
 // codesOf returns the codes that the scales or biases with this name belong to. For other tensors
 // it returns the zero value.
 func codesOf(name string, all map[string]Descriptor) Descriptor {
-	for _, part := range []string{".scales", ".biases"} {
-		if base, ok := strings.CutSuffix(name, part); ok {
-			return all[base+".weight"]
+	for _, part := range []quant.Part{quant.Scales, quant.Biases} {
+		if base, ok := strings.CutSuffix(name, "."+part.String()); ok {
+			return all[base+"."+quant.Weight.String()]
 		}
 	}
 	return Descriptor{}
 }
 
-// checkCodes says what is wrong with a tensor of affine codes and its scales and biases.
+// checkCodes says what is wrong with a tensor of codes and its scales and biases. How many inputs a
+// row has, and so which format it is, only a configuration tells.
 func checkCodes(name string, all map[string]Descriptor) string {
 	d := all[name]
-	if b := d.Bits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return fmt.Sprintf("bits is %d: it must be 2, 4 or 8", b)
-	}
-	base, ok := strings.CutSuffix(name, ".weight")
+	base, ok := strings.CutSuffix(name, "."+quant.Weight.String())
 	if !ok {
-		return "U32, but its name does not end in .weight"
+		return fmt.Sprintf("%s, but its name does not end in .weight", d.DType)
 	}
-	s, haveS := all[base+".scales"]
-	b, haveB := all[base+".biases"]
-	if !haveS || !haveB {
-		return "quantised, but .scales or .biases are missing"
+	fits := func(f quant.Format) bool {
+		if !f.Codes() || len(d.Shape) != 2 || d.Shape[1] > math.MaxInt/32 || d.Bits != 0 && d.Bits != f.Bits() {
+			return false
+		}
+		got, err := quant.FromArrays(d.Shape[0], d.Shape[1]*8*f.WordBytes()/f.Bits(), arraysOf(base, all))
+		return err == nil && got == f
 	}
-	if s.DType != safetensors.BF16 || b.DType != safetensors.BF16 {
-		return fmt.Sprintf("scales are %s and biases %s: both must be BF16", s.DType, b.DType)
+	if !slices.ContainsFunc(quant.Formats(), fits) {
+		s, b := all[base+".scales"], all[base+".biases"]
+		return fmt.Sprintf("codes %s %v of %d bits with scales %s %v and biases %s %v: there is no such format",
+			d.DType, d.Shape, d.Bits, s.DType, s.Shape, b.DType, b.Shape)
 	}
-	if len(d.Shape) != 2 || len(s.Shape) != 2 || len(b.Shape) != 2 || s.Shape[0] != d.Shape[0] ||
-		b.Shape[0] != s.Shape[0] || b.Shape[1] != s.Shape[1] {
-		return fmt.Sprintf("codes %v, scales %v and biases %v do not belong together", d.Shape, s.Shape, b.Shape)
-	}
-	if s.Layout != d.Layout || b.Layout != d.Layout {
-		return fmt.Sprintf("codes are in layout %s, scales in %s and biases in %s", d.Layout, s.Layout, b.Layout)
+	for _, part := range []quant.Part{quant.Scales, quant.Biases} {
+		if x, ok := all[base+"."+part.String()]; ok && x.Layout != d.Layout {
+			return fmt.Sprintf("codes are in layout %s, %s in %s", d.Layout, part, x.Layout)
+		}
 	}
 	if d.Layout == quant.Panels && d.Shape[0]%quant.PanelRows != 0 {
 		return fmt.Sprintf("%d rows in layout %s, which needs a multiple of %d", d.Shape[0], d.Layout, quant.PanelRows)

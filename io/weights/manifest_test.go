@@ -315,7 +315,7 @@ func TestMatrixBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, err := f.Matrix("q", 2, 64)
-		if (err == nil) != c.ok || c.ok && m.Format.Bits != 8 {
+		if (err == nil) != c.ok || c.ok && m.Format.Bits() != 8 {
 			t.Errorf("bits %v: got %v, %v", c.bits, m.Format, err)
 		}
 		f.Close()

@@ -7,41 +7,46 @@ import (
 )
 
 // Unpack widens row row of a [rows, cols] matrix to dst [cols]. weight, scales and biases are the
-// whole matrix as stored; scales and biases are used only if the format is Affine. Products are
-// exact, because a code times a bf16 scale has at most 16 significant bits, and the sum is rounded.
-// The caller has checked the format (Validate) and the lengths (WeightBytes, ScaleBytes).
+// whole matrix as stored; parts that the format has not are not looked at. Products are exact,
+// because a code times a bf16 scale has at most 16 significant bits, and the sum is rounded. The
+// caller has checked the format (Validate) and the lengths (PartBytes).
 func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, row int) {
 	dst = dst[:cols]
-	if f.Kind == Affine && f.Layout == Panels {
+	d := &codings[f.Coding()]
+	if d.widen != nil {
+		d.widen(dst, weight[f.WeightBytes(row, cols):][:f.WeightBytes(1, cols)])
+		return
+	}
+	if f.Layout == Panels {
 		f.unpackPanel(dst, weight, scales, biases, row)
 		return
 	}
 	w := weight[f.WeightBytes(row, cols):][:f.WeightBytes(1, cols)]
-	switch f.Kind {
-	case F32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(w[4*i:]))
-		}
-	case BF16:
-		for i := range dst {
-			dst[i] = BF16ToF32(binary.LittleEndian.Uint16(w[2*i:]))
-		}
-	default:
-		first := f.ScaleBytes(row, cols)
-		s := scales[first:][:f.ScaleBytes(1, cols)]
-		b := biases[first:][:f.ScaleBytes(1, cols)]
-		perByte := 8 / f.Bits
-		mask := byte(1<<f.Bits - 1)
-		for g := 0; g < cols; g += f.Group {
-			at := g / f.Group * 2
-			scale := BF16ToF32(binary.LittleEndian.Uint16(s[at:]))
-			bias := BF16ToF32(binary.LittleEndian.Uint16(b[at:]))
-			for i := g; i < g+f.Group; i++ {
-				code := w[i/perByte] >> (i % perByte * f.Bits) & mask
-				dst[i] = float32(float32(code)*scale) + bias
-			}
+	group, first := f.Group(), row*(cols/f.Group())
+	perByte, mask := 8/d.bits, byte(1<<d.bits-1)
+	for g := range cols / group {
+		x := f.numbers(scales, biases, first+g)
+		for i := g * group; i < (g+1)*group; i++ {
+			dst[i] = x.of(int(w[i/perByte] >> (i % perByte * d.bits) & mask))
 		}
 	}
+}
+
+// numbers are what the codes of a group have in common.
+type numbers struct {
+	coding      Coding
+	scale, bias float32
+}
+
+// numbers returns those of group i of lists of scales and biases.
+func (f Format) numbers(scales, biases []byte, i int) numbers {
+	c := f.Coding()
+	return numbers{c, c.Scale(scales, i), c.Bias(biases, i)}
+}
+
+// of returns what a code stands for.
+func (n *numbers) of(code int) float32 {
+	return float32(n.coding.Value(code)*n.scale) + n.bias
 }
 
 // ValueError reports a number that cannot be quantised.
@@ -55,7 +60,7 @@ func (e *ValueError) Error() string {
 }
 
 // Quantize stores whole groups of numbers in an affine format. src is [n], one matrix row after the
-// other, n being a multiple of f.Group. weight is n·Bits/8 bytes, scales and biases are n/Group
+// other, n being a multiple of the group. weight is n·Bits/8 bytes, scales and biases are n/Group
 // bf16 numbers. Any of the three may be nil and is then not written.
 //
 // A group has least number lo, greatest number hi, and m = 2^Bits-1. The end e of larger magnitude
@@ -69,14 +74,15 @@ func (e *ValueError) Error() string {
 //
 // The error is a *ValueError for a number that is not finite. The outputs are then undefined.
 func (f Format) Quantize(weight, scales, biases []byte, src []float32) error {
-	if f.Kind != Affine || len(src)%f.Group != 0 {
+	if !f.Affine() || len(src)%f.Group() != 0 {
 		panic(fmt.Sprintf("quant: Quantize of %d numbers to %v", len(src), f))
 	}
-	for g := 0; g < len(src)/f.Group; g++ {
-		x := src[g*f.Group:][:f.Group]
-		scale, bias, err := f.fit(x)
+	group, bits := f.Group(), f.Bits()
+	for g := 0; g < len(src)/group; g++ {
+		x := src[g*group:][:group]
+		scale, bias, err := fit(x, bits)
 		if err != nil {
-			err.Index += g * f.Group
+			err.Index += g * group
 			return err
 		}
 		s, b := F32ToBF16(scale), F32ToBF16(bias)
@@ -87,8 +93,8 @@ func (f Format) Quantize(weight, scales, biases []byte, src []float32) error {
 			binary.LittleEndian.PutUint16(biases[2*g:], b)
 		}
 		if weight != nil {
-			bytes := f.Group * f.Bits / 8
-			f.encode(weight[g*bytes:][:bytes], x, BF16ToF32(s), BF16ToF32(b))
+			bytes := group * bits / 8
+			encode(weight[g*bytes:][:bytes], x, bits, BF16ToF32(s), BF16ToF32(b))
 		}
 	}
 	return nil
@@ -100,8 +106,8 @@ const (
 	maxBF16 = math.MaxFloat32 * (1 - 1.0/256)
 )
 
-// fit returns the scale and the bias of one group.
-func (f Format) fit(x []float32) (scale, bias float32, err *ValueError) {
+// fit returns the scale and the bias of one group of codes of bits.
+func fit(x []float32, bits int) (scale, bias float32, err *ValueError) {
 	lo, hi := x[0], x[0]
 	for i, v := range x {
 		if d := v - v; d != 0 { // infinite or NaN
@@ -114,7 +120,7 @@ func (f Format) fit(x []float32) (scale, bias float32, err *ValueError) {
 	if width > math.MaxFloat32 || max(-lo, hi) > maxBF16 {
 		return 0, 0, &ValueError{Value: x[0]}
 	}
-	scale = max(width/float32(int(1)<<f.Bits-1), leastScale)
+	scale = max(width/float32(int(1)<<bits-1), leastScale)
 	edge := hi
 	if -lo > hi { // |lo| > |hi|, since hi >= lo
 		edge = lo
@@ -128,14 +134,14 @@ func (f Format) fit(x []float32) (scale, bias float32, err *ValueError) {
 }
 
 // encode packs the codes of one group.
-func (f Format) encode(dst []byte, x []float32, scale, bias float32) {
-	top := float32(int(1)<<f.Bits - 1)
-	perByte := 8 / f.Bits
+func encode(dst []byte, x []float32, bits int, scale, bias float32) {
+	top := float32(int(1)<<bits - 1)
+	perByte := 8 / bits
 	for i := range dst {
 		var b byte
 		for j := range perByte {
 			q := float32(math.RoundToEven(float64((x[i*perByte+j] - bias) / scale)))
-			b |= byte(min(max(q, 0), top)) << (j * f.Bits)
+			b |= byte(min(max(q, 0), top)) << (j * bits)
 		}
 		dst[i] = b
 	}

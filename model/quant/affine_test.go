@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
@@ -13,11 +14,11 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-var formats = []quant.Format{
-	{Kind: quant.Affine, Bits: 2, Group: 32}, {Kind: quant.Affine, Bits: 2, Group: 64}, {Kind: quant.Affine, Bits: 2, Group: 128},
-	{Kind: quant.Affine, Bits: 4, Group: 32}, {Kind: quant.Affine, Bits: 4, Group: 64}, {Kind: quant.Affine, Bits: 4, Group: 128},
-	{Kind: quant.Affine, Bits: 8, Group: 32}, {Kind: quant.Affine, Bits: 8, Group: 64}, {Kind: quant.Affine, Bits: 8, Group: 128},
-}
+// formats are those of codes.
+var formats = slices.DeleteFunc(quant.Formats(), func(f quant.Format) bool { return !f.Codes() })
+
+// affineFormats are those that Quantize makes.
+var affineFormats = slices.DeleteFunc(quant.Formats(), func(f quant.Format) bool { return !f.Affine() })
 
 // code returns the code of element i, by the definition: bits of little-endian 32-bit words, least
 // significant first.
@@ -31,7 +32,7 @@ func bf16At(b []byte, i int) float32 { return quant.BF16ToF32(binary.LittleEndia
 
 // The word 0x76543210 with scale 0.5 and bias -1 is the worked example of the format.
 func TestUnpackExample(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	f := quant.Affine(4, 32)
 	weight := make([]byte, 16)
 	binary.LittleEndian.PutUint32(weight, 0x76543210)
 	scales := binary.LittleEndian.AppendUint16(nil, quant.F32ToBF16(0.5))
@@ -49,34 +50,23 @@ func TestUnpackExample(t *testing.T) {
 func TestUnpack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const rows, cols = 3, 256
-	random := func(n int) []byte {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(rng.Uint32())
-		}
-		return b
-	}
-	for _, f := range append(formats, quant.Format{Kind: quant.F32}, quant.Format{Kind: quant.BF16}) {
-		weight := random(f.WeightBytes(rows, cols))
-		scales, biases := make([]byte, f.ScaleBytes(rows, cols)), make([]byte, f.ScaleBytes(rows, cols))
-		for i := range len(scales) / 2 { // of either sign
-			binary.LittleEndian.PutUint16(scales[2*i:], quant.F32ToBF16(float32(rng.NormFloat64())))
-			binary.LittleEndian.PutUint16(biases[2*i:], quant.F32ToBF16(float32(rng.NormFloat64())))
-		}
+	for _, f := range append(affineFormats, quant.F32, quant.BF16) {
+		p := randomParts(rng, f, rows, cols)
+		weight, scales, biases := p[quant.Weight], p[quant.Scales], p[quant.Biases]
 		got := make([]float32, cols)
 		for row := range rows {
 			f.Unpack(got, cols, weight, scales, biases, row)
 			for col := range cols {
 				i := row*cols + col
 				var want float32
-				switch f.Kind {
+				switch f {
 				case quant.F32:
 					want = math.Float32frombits(binary.LittleEndian.Uint32(weight[4*i:]))
 				case quant.BF16:
 					want = bf16At(weight, i)
 				default:
-					g := i / f.Group
-					want = float32(float64(code(weight, f.Bits, i))*float64(bf16At(scales, g)) + float64(bf16At(biases, g)))
+					g := i / f.Group()
+					want = float32(float64(code(weight, f.Bits(), i))*float64(bf16At(scales, g)) + float64(bf16At(biases, g)))
 				}
 				if math.Float32bits(got[col]) != math.Float32bits(want) {
 					t.Fatalf("%v row %d column %d: got %v, want %v", f, row, col, got[col], want)
@@ -91,7 +81,7 @@ func TestUnpack(t *testing.T) {
 // a code. Rounding bias and scale to bf16 adds 2^-8 of the bias and of the range.
 func TestQuantizeError(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for _, f := range formats {
+	for _, f := range affineFormats {
 		for _, shift := range []float64{0, -3, 3, 0.5} {
 			src := make([]float32, 1024)
 			for i := range src {
@@ -101,15 +91,15 @@ func TestQuantizeError(t *testing.T) {
 			got := make([]float32, len(src))
 			f.Unpack(got, len(src), weight, scales, biases, 0)
 			for i, x := range src {
-				group := src[i/f.Group*f.Group:][:f.Group]
-				step := float64(slices.Max(group)-slices.Min(group)) / float64(int(1)<<f.Bits-1)
-				scale, bias := float64(bf16At(scales, i/f.Group)), float64(bf16At(biases, i/f.Group))
+				group := src[i/f.Group()*f.Group():][:f.Group()]
+				step := float64(slices.Max(group)-slices.Min(group)) / float64(int(1)<<f.Bits()-1)
+				scale, bias := float64(bf16At(scales, i/f.Group())), float64(bf16At(biases, i/f.Group()))
 				nearest := math.Inf(1)
-				for q := range 1 << f.Bits {
+				for q := range 1 << f.Bits() {
 					nearest = min(nearest, math.Abs(float64(q)*scale+bias-float64(x)))
 				}
 				d := math.Abs(float64(got[i]) - float64(x))
-				if d > nearest+1e-6 || d > step*(1+float64(int(1)<<f.Bits)/256)+math.Abs(bias)/256 {
+				if d > nearest+1e-6 || d > step*(1+float64(int(1)<<f.Bits())/256)+math.Abs(bias)/256 {
 					t.Fatalf("%v shift %v element %d: got %v, want %v, off by %g; the nearest code is off by %g, a step is %g", f, shift, i, got[i], x, d, nearest, step)
 				}
 			}
@@ -130,7 +120,7 @@ func quantize(t *testing.T, f quant.Format, src []float32) (weight, scales, bias
 // The end of larger magnitude is exact, and its side sets the sign of the scale. Zero has its own
 // code.
 func TestQuantizeEnds(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	f := quant.Affine(4, 32)
 	for _, c := range []struct {
 		name       string
 		lo, hi     float32
@@ -167,7 +157,7 @@ func TestQuantizeEnds(t *testing.T) {
 }
 
 func TestQuantizeConstantAndTiny(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	f := quant.Affine(4, 32)
 	for _, v := range []float32{0, 1, -1, 0.25, 1e-9, -1e-9, 1e-40, 3e38, -3e38} {
 		src := make([]float32, 32)
 		for i := range src {
@@ -184,7 +174,7 @@ func TestQuantizeConstantAndTiny(t *testing.T) {
 }
 
 func TestQuantizeRefuses(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 32}
+	f := quant.Affine(4, 32)
 	for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32} {
 		src := make([]float32, 96)
 		src[70] = v
@@ -224,7 +214,7 @@ func TestQuantizeFixture(t *testing.T) {
 		if err := x.Floats(src, 0); err != nil {
 			t.Fatal(err)
 		}
-		f := quant.Format{Kind: quant.Affine, Bits: c.bits, Group: 64}
+		f := quant.Affine(c.bits, 64)
 		weight, scales, biases := quantize(t, f, src)
 		wantW, wantS, wantB := tensor("q4."+c.name+".weight").Data, tensor("q4."+c.name+".scales").Data, tensor("q4."+c.name+".biases").Data
 		if len(weight) != len(wantW) || len(scales) != len(wantS) {
@@ -246,23 +236,78 @@ func TestQuantizeFixture(t *testing.T) {
 	t.Logf("%d codes in %d groups compared", codes, groups)
 }
 
-func TestFromShapes(t *testing.T) {
-	for _, f := range formats {
-		const cols = 256
-		got, err := quant.FromShapes(cols, cols*f.Bits/32, cols/f.Group)
-		if err != nil || got != f {
-			t.Errorf("FromShapes of %v: got %v, %v", f, got, err)
+// Formats follow from their arrays, whatever other formats there are.
+func TestFromArrays(t *testing.T) {
+	const rows, cols = 3, 256
+	for _, f := range quant.Formats() {
+		arrays := f.Arrays(rows, cols)
+		find := func(p quant.Part) (string, []int, bool) {
+			if int(p) >= len(arrays) {
+				return "", nil, false
+			}
+			return arrays[p].DType, arrays[p].Shape, true
+		}
+		if got, err := quant.FromArrays(rows, cols, find); err != nil || got != f {
+			t.Errorf("FromArrays of %v: got %v, %v", f, got, err)
+		}
+		sum := 0
+		for _, a := range arrays {
+			sum += a.Bytes
+		}
+		if sum != f.Bytes(rows, cols) {
+			t.Errorf("%v: arrays of %d bytes, want %d", f, sum, f.Bytes(rows, cols))
 		}
 	}
-	for _, c := range [][3]int{{0, 1, 1}, {256, 0, 4}, {256, 32, 0}, {256, 257, 4}, {256, 24, 4}, {256, 32, 3}, {256, 32, 16}, {256, 32, 1}, {-256, 32, 4}, {256, 33, 4}} {
-		if f, err := quant.FromShapes(c[0], c[1], c[2]); err == nil {
-			t.Errorf("FromShapes%v: got %v, want an error", c, f)
+	type stored struct {
+		dtype string
+		shape []int
+	}
+	words := func(n int) stored { return stored{"U32", []int{rows, n}} }
+	groups := func(n int) stored { return stored{"BF16", []int{rows, n}} }
+	for _, c := range []struct {
+		name string
+		cols int
+		got  []stored
+	}{
+		{"nothing", cols, nil}, {"no scales", cols, []stored{words(32)}}, {"no biases", cols, []stored{words(32), groups(4)}},
+		{"3 bits", cols, []stored{words(24), groups(4), groups(4)}}, {"3 groups", cols, []stored{words(32), groups(3), groups(3)}},
+		{"groups of 16", cols, []stored{words(32), groups(16), groups(16)}}, {"one group", cols, []stored{words(32), groups(1), groups(1)}},
+		{"no groups", cols, []stored{words(32), groups(0), groups(0)}}, {"other biases", cols, []stored{words(32), groups(4), groups(2)}},
+		{"no columns", 0, []stored{words(0), groups(0), groups(0)}}, {"negative", -256, []stored{words(32), groups(4), groups(4)}},
+		{"one axis", cols, []stored{{"U32", []int{32}}, groups(4), groups(4)}}, {"scales of F16", cols, []stored{words(32), {"F16", []int{rows, 4}}, groups(4)}},
+		{"numbers with scales", cols, []stored{{"BF16", []int{rows, cols}}, groups(4), groups(4)}}, {"F16", cols, []stored{{"F16", []int{rows, cols}}}},
+	} {
+		f, err := quant.FromArrays(rows, c.cols, func(p quant.Part) (string, []int, bool) {
+			if int(p) >= len(c.got) {
+				return "", nil, false
+			}
+			return c.got[p].dtype, c.got[p].shape, true
+		})
+		if err == nil {
+			t.Errorf("%s: got %v, want an error", c.name, f)
+		}
+	}
+}
+
+// Formats that there are not are refused, with what there is.
+func TestAffineFormat(t *testing.T) {
+	for _, f := range affineFormats {
+		if got, err := quant.AffineFormat(f.Bits(), f.Group()); err != nil || got != f {
+			t.Errorf("%v: got %v, %v", f, got, err)
+		}
+	}
+	for _, c := range []struct {
+		bits, group int
+		why         string
+	}{{5, 64, "5 bits"}, {0, 64, "0 bits"}, {16, 64, "16 bits"}, {4, 48, "groups of 48"}, {4, 0, "groups of 0"}} {
+		if _, err := quant.AffineFormat(c.bits, c.group); err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%d bits in groups of %d: got %v, want %q", c.bits, c.group, err, c.why)
 		}
 	}
 }
 
 func BenchmarkQuantize(b *testing.B) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+	f := quant.Affine(4, 64)
 	src := make([]float32, 1<<16)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range src {
@@ -287,7 +332,7 @@ func TestQuantizeTwoBits(t *testing.T) {
 		x[i] = float32(rng.NormFloat64())
 	}
 	for bits, want := range map[int][2]float64{2: {0.14, 0.17}, 4: {0.005, 0.012}} {
-		f := quant.Format{Kind: quant.Affine, Bits: bits, Group: 64}
+		f := quant.Affine(bits, 64)
 		w, s, b := make([]byte, len(x)*bits/8), make([]byte, len(x)/32), make([]byte, len(x)/32)
 		if err := f.Quantize(w, s, b, x); err != nil {
 			t.Fatal(err)

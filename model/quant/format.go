@@ -1,158 +1,172 @@
 package quant
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
-// Kind says how the elements of a matrix are stored.
-type Kind uint8
-
-// The kinds of storage.
-const (
-	F32  Kind = iota // IEEE float32
-	BF16             // the upper 16 bits of a float32
-	// codes in groups along the input axis: w = q·scale + bias, both bf16
-	Affine
-)
-
-// Layout is the order in which an affine matrix's codes, scales and biases are stored.
-type Layout uint8
-
-// The layouts. Both take the same number of bytes.
-const (
-	Rows   Layout = iota // row after row, as in MLX checkpoints
-	Panels               // PanelRows rows together, see ToPanels
-)
-
-// layoutNames are the names of the layouts in files and flags.
-var layoutNames = [...]string{Rows: "rows", Panels: "panels"}
-
-// String returns the layout's name.
-func (l Layout) String() string {
-	if int(l) >= len(layoutNames) {
-		return fmt.Sprintf("layout %d", l)
-	}
-	return layoutNames[l]
-}
-
-// MarshalText returns the layout's name.
-func (l Layout) MarshalText() ([]byte, error) {
-	if int(l) >= len(layoutNames) {
-		return nil, fmt.Errorf("quant: unknown layout %d", l)
-	}
-	return []byte(l.String()), nil
-}
-
-// UnmarshalText reads a layout's name. The error lists the known names.
-func (l *Layout) UnmarshalText(text []byte) error {
-	for i, name := range layoutNames {
-		if string(text) == name {
-			*l = Layout(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("quant: unknown layout %q: it must be %s", text, strings.Join(layoutNames[:], " or "))
-}
-
-// Format says how a matrix's elements are stored. Fields other than Kind apply only to Affine.
+// Format says how a matrix's numbers are stored: as one of the formats that there are, in a layout.
+// It is a value that can be compared; all that files, checks and kernels want to know of it are its
+// methods. The zero Format is F32.
 type Format struct {
-	Kind   Kind
-	Bits   int // 2, 4 or 8
-	Group  int // inputs that share one scale and one bias: 32, 64 or 128
+	id     uint8 // index in kinds
 	Layout Layout
 }
 
-// String returns a short name: "f32", "bf16", "q4g64", "q4g64p" for panels.
-func (f Format) String() string {
-	switch f.Kind {
-	case F32:
-		return "f32"
-	case BF16:
-		return "bf16"
-	default:
-		name := fmt.Sprintf("q%dg%d", f.Bits, f.Group)
-		if f.Layout == Panels {
-			name += "p"
-		}
-		return name
-	}
+// kind is a Format but for the layout.
+type kind struct {
+	name   string
+	coding Coding
+	group  int // inputs that share a scale; 0 where numbers stand for themselves
 }
 
-// Validate reports a format that no kernel supports, or that does not divide cols inputs.
+// kinds lists all that there are, F32 first. It follows from codings.
+var kinds = makeKinds()
+
+func makeKinds() (all []kind) {
+	for c := range Coding(NumCodings) {
+		d := &codings[c]
+		switch len(d.groups) {
+		case 0:
+			all = append(all, kind{name: d.name, coding: c})
+		case 1:
+			all = append(all, kind{d.name, c, d.groups[0]})
+		default:
+			for _, group := range d.groups {
+				all = append(all, kind{fmt.Sprintf("%sg%d", d.name, group), c, group})
+			}
+		}
+	}
+	return all
+}
+
+// The formats without parameters.
+var (
+	F32  = formatOf(CodingF32, 0)  // IEEE float32
+	BF16 = formatOf(CodingBF16, 0) // the upper 16 bits of a float32
+)
+
+// Affine returns the format of whole numbers of 2, 4 or 8 bits in groups of 32, 64 or 128 inputs.
+// It panics for others: see AffineFormat.
+func Affine(bits, group int) Format {
+	f, err := AffineFormat(bits, group)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// AffineFormat is Affine for numbers from outside. The error says which there are.
+func AffineFormat(bits, group int) (Format, error) {
+	known := false
+	for i, k := range kinds {
+		if f := (Format{id: uint8(i)}); !f.Affine() || f.Bits() != bits {
+			continue
+		}
+		if known = true; k.group == group {
+			return Format{id: uint8(i)}, nil
+		}
+	}
+	if !known {
+		return Format{}, fmt.Errorf("quant: %d bits: codes must have 2, 4 or 8", bits)
+	}
+	return Format{}, fmt.Errorf("quant: groups of %d inputs: they must have 32, 64 or 128", group)
+}
+
+func formatOf(c Coding, group int) Format {
+	for i, k := range kinds {
+		if k.coding == c && k.group == group {
+			return Format{id: uint8(i)}
+		}
+	}
+	panic(fmt.Sprintf("quant: no format of %s in groups of %d", c, group))
+}
+
+// Formats returns all formats, in layout Rows.
+func Formats() (all []Format) {
+	for i := range kinds {
+		all = append(all, Format{id: uint8(i)})
+	}
+	return all
+}
+
+func (f Format) kind() *kind { return &kinds[f.id] }
+
+// String returns a short name: "f32", "bf16", "q4g64", "q4g64p" for panels.
+func (f Format) String() string {
+	if f.Layout == Panels {
+		return f.kind().name + "p"
+	}
+	return f.kind().name
+}
+
+// Coding returns how words hold numbers.
+func (f Format) Coding() Coding { return f.kind().coding }
+
+// Codes reports whether numbers are codes in groups; otherwise they stand for themselves.
+func (f Format) Codes() bool { return f.kind().group != 0 }
+
+// Affine reports whether codes are whole numbers that a scale and a bias are applied to, as
+// Quantize makes them.
+func (f Format) Affine() bool { return codings[f.Coding()].biased }
+
+// Bits returns the bits of a number or code.
+func (f Format) Bits() int { return f.Coding().Bits() }
+
+// Group returns how many inputs share a scale, 0 where numbers stand for themselves.
+func (f Format) Group() int { return f.kind().group }
+
+// WordBytes returns the bytes of a number, or of the words that hold codes: a matrix begins at a
+// multiple of them.
+func (f Format) WordBytes() int { return codings[f.Coding()].word }
+
+// Validate reports a format that does not divide cols inputs.
 func (f Format) Validate(cols int) error {
 	switch {
 	case cols <= 0:
 		return fmt.Errorf("quant: %d columns", cols)
-	case f.Kind == F32 || f.Kind == BF16:
-		return nil
-	case f.Kind != Affine:
-		return fmt.Errorf("quant: unknown kind %d", f.Kind)
-	case f.Bits != 2 && f.Bits != 4 && f.Bits != 8:
-		return fmt.Errorf("quant: %d bits: codes must have 2, 4 or 8", f.Bits)
-	case f.Group != 32 && f.Group != 64 && f.Group != 128:
-		return fmt.Errorf("quant: groups of %d inputs: they must have 32, 64 or 128", f.Group)
-	case f.Layout > Panels:
+	case f.Layout >= NumLayouts:
 		return fmt.Errorf("quant: unknown layout %d", f.Layout)
-	case cols%f.Group != 0:
-		return fmt.Errorf("quant: %d columns do not divide into groups of %d", cols, f.Group)
+	case f.Codes() && cols%f.Group() != 0:
+		return fmt.Errorf("quant: %d columns do not divide into groups of %d", cols, f.Group())
 	}
 	return nil
 }
 
-// HoldsRows reports whether a matrix with this many rows can have the format. Panels must be whole.
+// HoldsRows reports whether a matrix with this many rows can have the format. Panels are of codes,
+// and must be whole.
 func (f Format) HoldsRows(rows int) bool {
-	return f.Kind != Affine || f.Layout == Rows || rows%PanelRows == 0
+	return f.Layout == Rows || f.Codes() && rows%PanelRows == 0
 }
 
-// In returns the format in layout l, or in Rows if a matrix with this many rows cannot have l or if
-// its kind has no layouts.
+// In returns the format in layout l, or in Rows if a matrix with this many rows cannot have it so.
 func (f Format) In(l Layout, rows int) Format {
-	f.Layout = Rows
-	if f.Kind == Affine {
-		f.Layout = l
-	}
+	f.Layout = l
 	if !f.HoldsRows(rows) {
 		f.Layout = Rows
 	}
 	return f
 }
 
-// WeightBytes returns the bytes of the elements or codes of a [rows, cols] matrix.
-func (f Format) WeightBytes(rows, cols int) int {
-	switch f.Kind {
-	case F32:
-		return rows * cols * 4
-	case BF16:
-		return rows * cols * 2
-	default:
-		return rows * cols * f.Bits / 8
-	}
+// WeightBytes returns the bytes of the numbers or codes of a [rows, cols] matrix.
+func (f Format) WeightBytes(rows, cols int) int { return rows * cols * f.Bits() / 8 }
+
+// ScaleBytes returns the bytes of the scales of a [rows, cols] matrix, 0 if there are none.
+func (f Format) ScaleBytes(rows, cols int) int {
+	return f.groups(rows, cols) * f.Coding().ScaleBytes()
 }
 
-// ScaleBytes returns the bytes of the scales, and equally of the biases, of a [rows, cols] matrix;
-// 0 unless the format is Affine.
-func (f Format) ScaleBytes(rows, cols int) int {
-	if f.Kind != Affine {
+// BiasBytes returns the bytes of the biases of a [rows, cols] matrix, 0 if there are none.
+func (f Format) BiasBytes(rows, cols int) int {
+	return f.groups(rows, cols) * f.Coding().BiasBytes()
+}
+
+// groups returns how many groups a matrix has.
+func (f Format) groups(rows, cols int) int {
+	if !f.Codes() {
 		return 0
 	}
-	return rows * (cols / f.Group) * 2
+	return rows * (cols / f.Group())
 }
 
 // Bytes returns the bytes of a [rows, cols] matrix: codes, scales and biases.
 func (f Format) Bytes(rows, cols int) int {
-	return f.WeightBytes(rows, cols) + 2*f.ScaleBytes(rows, cols)
-}
-
-// FromShapes returns the affine format of a matrix with cols inputs, each row of which has words
-// 32-bit words of codes and groups scales. It fails if no format has them.
-func FromShapes(cols, words, groups int) (Format, error) {
-	if cols <= 0 || words <= 0 || groups <= 0 || words > cols || cols%groups != 0 || words*32%cols != 0 {
-		return Format{}, fmt.Errorf("quant: %d words of codes and %d groups for %d columns", words, groups, cols)
-	}
-	f := Format{Kind: Affine, Bits: words * 32 / cols, Group: cols / groups}
-	if err := f.Validate(cols); err != nil {
-		return Format{}, err
-	}
-	return f, nil
+	return f.WeightBytes(rows, cols) + f.ScaleBytes(rows, cols) + f.BiasBytes(rows, cols)
 }

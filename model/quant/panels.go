@@ -8,36 +8,31 @@ import (
 // PanelRows is how many rows of a matrix lie together in layout Panels.
 const PanelRows = 16
 
-// Codes is the memory of an affine matrix.
-type Codes struct {
-	Weight, Scales, Biases []byte
-}
-
-// ToPanels writes a [rows, cols] matrix in layout Rows to dst in layout Panels. Codes, scales and
-// biases each take the same number of bytes as before. Fields of dst that are nil are left out. dst
-// and src must not overlap. f.Layout is ignored. A matrix may be written in parts of whole panels.
+// ToPanels writes a part of a [rows, cols] matrix in layout Rows to dst in layout Panels, where it
+// takes the same number of bytes. dst and src must not overlap. f.Layout is ignored. A matrix may
+// be written in pieces of whole panels.
 //
 // A panel is 16 rows; panels follow each other. The codes of a panel are 32-bit words, one for each
 // row in turn, so that 64 bytes hold the next 32/Bits inputs of all 16 rows. In a word of inputs i,
 // i+1, …, byte j holds inputs i+j, i+4+j, i+8+j, …, least significant first: one shift and one mask
 // give four neighbouring inputs of each row. Scales and biases are stored group by group, with one
 // number for each row.
-func (f Format) ToPanels(dst, src Codes, rows, cols int) {
-	if f.Kind != Affine || rows%PanelRows != 0 {
+func (f Format) ToPanels(p Part, dst, src []byte, rows, cols int) {
+	f.byPanel(p, dst, src, rows, cols, f.panelOfCodes, panelOfNumbers)
+}
+
+// byPanel calls codes or numbers for each panel, with the bytes of a row and of a number.
+func (f Format) byPanel(p Part, dst, src []byte, rows, cols int, codes func(dst, src []byte, width int), numbers func(dst, src []byte, width, size int)) {
+	if !f.Codes() || rows%PanelRows != 0 {
 		panic(fmt.Sprintf("quant: panels of %d rows of %v", rows, f))
 	}
-	width, groups := f.WeightBytes(1, cols), cols/f.Group
-	for first := 0; first < rows; first += PanelRows {
-		if dst.Weight != nil {
-			at, n := first*width, PanelRows*width
-			f.panelOfCodes(dst.Weight[at:at+n], src.Weight[at:at+n], width)
-		}
-		at, n := first*groups*2, PanelRows*groups*2
-		if dst.Scales != nil {
-			panelOfPairs(dst.Scales[at:at+n], src.Scales[at:at+n], groups)
-		}
-		if dst.Biases != nil {
-			panelOfPairs(dst.Biases[at:at+n], src.Biases[at:at+n], groups)
+	width := f.PartBytes(p, 1, cols)
+	for at := 0; at < rows*width; at += PanelRows * width {
+		d, s := dst[at:at+PanelRows*width], src[at:at+PanelRows*width]
+		if p == Weight {
+			codes(d, s, width)
+		} else {
+			numbers(d, s, width, f.Coding().ScaleBytes())
 		}
 	}
 }
@@ -53,7 +48,7 @@ func (f Format) panelOfCodes(dst, src []byte, width int) {
 		tile := (*[tileBytes * PanelRows]byte)(dst[at*PanelRows:])
 		for lane := range PanelRows {
 			row := (*[tileBytes]byte)(src[lane*width+at:])
-			switch f.Bits {
+			switch f.Bits() {
 			case 2:
 				for i := 0; i < tileBytes; i += 8 {
 					putPair(tile, i, lane, interleave2(binary.LittleEndian.Uint64(row[i:])))
@@ -72,7 +67,7 @@ func (f Format) panelOfCodes(dst, src []byte, width int) {
 	for at := whole; at < width; at += 4 { // the rest, less than a cache line
 		for lane := range PanelRows {
 			x := uint64(binary.LittleEndian.Uint32(src[lane*width+at:]))
-			switch f.Bits {
+			switch f.Bits() {
 			case 2:
 				x = interleave2(x)
 			case 4:
@@ -110,34 +105,45 @@ func interleave2(x uint64) uint64 {
 	return x ^ t ^ t<<12
 }
 
-// panelOfPairs arranges the 16-bit scales or biases of 16 rows.
-func panelOfPairs(dst, src []byte, groups int) {
+// panelOfNumbers arranges the scales or biases of 16 rows, width bytes each, which are numbers of
+// size bytes.
+func panelOfNumbers(dst, src []byte, width, size int) {
 	for lane := range PanelRows {
-		from, to := src[lane*groups*2:][:groups*2], dst[2*lane:]
-		for i := 0; i+2 <= len(from); i += 2 {
-			binary.LittleEndian.PutUint16(to[i*PanelRows:], binary.LittleEndian.Uint16(from[i:]))
+		from, to := src[lane*width:][:width], dst[size*lane:]
+		for i := 0; i+size <= len(from); i += size {
+			copyNumber(to[i*PanelRows:], from[i:], size)
 		}
 	}
 }
 
-// panelShift returns the position of code i in a word of a panel.
-func (f Format) panelShift(i int) int { return i%4*8 + i/4*f.Bits }
+// copyNumber copies a number of 1 or 2 bytes.
+func copyNumber(dst, src []byte, size int) {
+	dst[0] = src[0]
+	if size == 2 {
+		dst[1] = src[1]
+	}
+}
 
-// unpackPanel is Unpack for layout Panels.
+// Shift returns the position of code i in its word, of 32 bits.
+func (f Format) Shift(i int) int {
+	if f.Layout == Panels {
+		return i%4*8 + i/4*f.Bits()
+	}
+	return i * f.Bits()
+}
+
+// unpackPanel is Unpack for codes in layout Panels.
 func (f Format) unpackPanel(dst []float32, weight, scales, biases []byte, row int) {
-	cols := len(dst)
-	words, groups := cols*f.Bits/32, cols/f.Group
+	cols, group, bits := len(dst), f.Group(), f.Bits()
+	words, groups := cols*bits/32, cols/group
 	panel, lane := row/PanelRows, row%PanelRows
-	perWord := 32 / f.Bits
+	perWord := 32 / bits
 	for g := range groups {
-		at := 2 * ((panel*groups+g)*PanelRows + lane)
-		scale := BF16ToF32(binary.LittleEndian.Uint16(scales[at:]))
-		bias := BF16ToF32(binary.LittleEndian.Uint16(biases[at:]))
-		for i := g * f.Group; i < (g+1)*f.Group; i += perWord {
+		x := f.numbers(scales, biases, (panel*groups+g)*PanelRows+lane)
+		for i := g * group; i < (g+1)*group; i += perWord {
 			word := binary.LittleEndian.Uint32(weight[4*((panel*words+i/perWord)*PanelRows+lane):])
 			for j := range perWord {
-				code := word >> f.panelShift(j) & (1<<f.Bits - 1)
-				dst[i+j] = float32(float32(code)*scale) + bias
+				dst[i+j] = x.of(int(word >> f.Shift(j) & (1<<bits - 1)))
 			}
 		}
 	}

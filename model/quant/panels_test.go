@@ -3,6 +3,7 @@ package quant_test
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -10,30 +11,54 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
+// parts is a matrix's arrays.
+type parts [quant.NumParts][]byte
+
+// randomParts returns a [rows, cols] matrix of random bytes in format f. Where scales and biases
+// are bf16 they are finite.
+func randomParts(rng *rand.Rand, f quant.Format, rows, cols int) (p parts) {
+	for _, a := range f.Arrays(rows, cols) {
+		p[a.Part] = make([]byte, a.Bytes)
+		for i := range p[a.Part] {
+			p[a.Part][i] = byte(rng.Uint32())
+		}
+		for i := 0; a.DType == "BF16" && a.Part != quant.Weight && i < a.Bytes; i += 2 {
+			binary.LittleEndian.PutUint16(p[a.Part][i:], quant.F32ToBF16(float32(rng.NormFloat64())))
+		}
+	}
+	return p
+}
+
+// arranged returns what arrange, ToPanels or ToRows, makes of all parts.
+func (p parts) arranged(arrange func(p quant.Part, dst, src []byte, rows, cols int), rows, cols int) (out parts) {
+	for i, src := range p {
+		if src != nil {
+			out[i] = make([]byte, len(src))
+			arrange(quant.Part(i), out[i], src, rows, cols)
+		}
+	}
+	return out
+}
+
+func (p parts) unpack(f quant.Format, dst []float32, row int) {
+	f.Unpack(dst, len(dst), p[quant.Weight], p[quant.Scales], p[quant.Biases], row)
+}
+
 // Every code lies where the layout says, and reading a row gives the same numbers in both layouts.
 func TestPanels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	const rows, cols = 48, 256
 	for _, f := range formats {
-		src := quant.Codes{Weight: make([]byte, f.WeightBytes(rows, cols)), Scales: make([]byte, f.ScaleBytes(rows, cols)), Biases: make([]byte, f.ScaleBytes(rows, cols))}
-		for i := range src.Weight {
-			src.Weight[i] = byte(rng.Uint32())
-		}
-		for i := range len(src.Scales) / 2 {
-			binary.LittleEndian.PutUint16(src.Scales[2*i:], quant.F32ToBF16(float32(rng.NormFloat64())))
-			binary.LittleEndian.PutUint16(src.Biases[2*i:], quant.F32ToBF16(float32(rng.NormFloat64())))
-		}
-		dst := quant.Codes{Weight: make([]byte, len(src.Weight)), Scales: make([]byte, len(src.Scales)), Biases: make([]byte, len(src.Biases))}
-		f.ToPanels(dst, src, rows, cols)
-
-		perChunk := 32 / f.Bits
+		src := randomParts(rng, f, rows, cols)
+		dst := src.arranged(f.ToPanels, rows, cols)
+		perChunk := 32 / f.Bits()
 		for r := range rows {
 			for c := range cols {
 				// where 16 rows' next inputs begin
-				chunk := (r/16*cols + c/perChunk*perChunk) * 16 * f.Bits / 8
-				b := dst.Weight[chunk+r%16*4+c%4]
-				got := int(b) >> (c % perChunk / 4 * f.Bits) & (1<<f.Bits - 1)
-				if want := code(src.Weight[f.WeightBytes(r, cols):], f.Bits, c); got != want {
+				chunk := (r/16*cols + c/perChunk*perChunk) * 16 * f.Bits() / 8
+				b := dst[quant.Weight][chunk+r%16*4+c%4]
+				got := int(b) >> (c % perChunk / 4 * f.Bits()) & (1<<f.Bits() - 1)
+				if want := code(src[quant.Weight][f.WeightBytes(r, cols):], f.Bits(), c); got != want {
 					t.Fatalf("%v row %d input %d: got code %d, want %d", f, r, c, got, want)
 				}
 			}
@@ -42,10 +67,10 @@ func TestPanels(t *testing.T) {
 		panels.Layout = quant.Panels
 		got, want := make([]float32, cols), make([]float32, cols)
 		for r := range rows {
-			f.Unpack(want, cols, src.Weight, src.Scales, src.Biases, r)
-			panels.Unpack(got, cols, dst.Weight, dst.Scales, dst.Biases, r)
+			src.unpack(f, want, r)
+			dst.unpack(panels, got, r)
 			for c := range got {
-				if got[c] != want[c] {
+				if math.Float32bits(got[c]) != math.Float32bits(want[c]) {
 					t.Fatalf("%v row %d input %d: got %v, want %v", panels, r, c, got[c], want[c])
 				}
 			}
@@ -54,9 +79,10 @@ func TestPanels(t *testing.T) {
 }
 
 func TestPanelsHold(t *testing.T) {
-	f := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64, Layout: quant.Panels}
-	if f.HoldsRows(24) || !f.HoldsRows(32) || !(quant.Format{Kind: quant.BF16, Layout: quant.Panels}).HoldsRows(3) {
-		t.Error("panels hold multiples of 16 rows, other formats any")
+	f, numbers := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows), quant.BF16
+	numbers.Layout = quant.Panels
+	if f.HoldsRows(24) || !f.HoldsRows(32) || numbers.HoldsRows(16) || !quant.BF16.HoldsRows(3) {
+		t.Error("panels hold multiples of 16 rows of codes, rows any number of anything")
 	}
 	if got := f.String(); got != "q4g64p" {
 		t.Errorf("name %q", got)
@@ -66,47 +92,38 @@ func TestPanelsHold(t *testing.T) {
 // The worked example of the format: every 16th word belongs to a row, with its codes interleaved.
 func TestPanelsExample(t *testing.T) {
 	for bits, want := range map[int]uint32{8: 0x76543210, 4: 0x73625140, 2: 0x50dd5088} {
-		f := quant.Format{Kind: quant.Affine, Bits: bits, Group: 32}
+		f := quant.Affine(bits, 32)
 		src, dst := make([]byte, f.WeightBytes(16, 32)), make([]byte, f.WeightBytes(16, 32))
 		binary.LittleEndian.PutUint32(src[f.WeightBytes(5, 32)+4:], 0x76543210) // word 1 of row 5
-		f.ToPanels(quant.Codes{Weight: dst}, quant.Codes{Weight: src}, 16, 32)
+		f.ToPanels(quant.Weight, dst, src, 16, 32)
 		if got := binary.LittleEndian.Uint32(dst[(16+5)*4:]); got != want {
 			t.Errorf("%d bits: got %#x, want %#x", bits, got, want)
 		}
 	}
 }
 
-// Nil fields are left out, a part of a matrix equals its place in the whole, and the last tile of a
-// row may be shorter than a cache line.
+// A part of a matrix equals its place in the whole, and the last tile of a row may be shorter than
+// a cache line.
 func TestPanelsInParts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	const rows = 32
+	const rows, cols = 32, 3 * 128
 	for _, f := range formats {
-		cols := 3 * 128
-		random := func(n int) []byte {
-			b := make([]byte, n)
-			for i := range b {
-				b[i] = byte(rng.Uint32())
+		src := randomParts(rng, f, rows, cols)
+		whole := src.arranged(f.ToPanels, rows, cols)
+		for i := range src {
+			p, half := quant.Part(i), len(src[i])/2
+			second := make([]byte, half)
+			if f.ToPanels(p, second, src[p][half:], 16, cols); !bytes.Equal(second, whole[p][half:]) {
+				t.Errorf("%v: the second panel of %s alone differs from that of the whole", f, p)
 			}
-			return b
-		}
-		src := quant.Codes{Weight: random(f.WeightBytes(rows, cols)), Scales: random(f.ScaleBytes(rows, cols)), Biases: random(f.ScaleBytes(rows, cols))}
-		whole := quant.Codes{Weight: random(len(src.Weight)), Scales: random(len(src.Scales)), Biases: random(len(src.Biases))}
-		f.ToPanels(whole, src, rows, cols)
-		w, s := len(src.Weight)/2, len(src.Scales)/2
-		weight, scales, biases := make([]byte, w), make([]byte, s), make([]byte, s)
-		f.ToPanels(quant.Codes{Weight: weight}, quant.Codes{Weight: src.Weight[w:]}, 16, cols)
-		f.ToPanels(quant.Codes{Scales: scales}, quant.Codes{Scales: src.Scales[s:]}, 16, cols)
-		f.ToPanels(quant.Codes{Biases: biases}, quant.Codes{Biases: src.Biases[s:]}, 16, cols)
-		if !bytes.Equal(weight, whole.Weight[w:]) || !bytes.Equal(scales, whole.Scales[s:]) || !bytes.Equal(biases, whole.Biases[s:]) {
-			t.Errorf("%v: the second panel alone differs from that of the whole", f)
-		}
-		for r := range rows {
-			for g := range cols / f.Group {
-				at := 2 * ((r/16*(cols/f.Group)+g)*16 + r%16)
-				from := 2 * (r*(cols/f.Group) + g)
-				if !bytes.Equal(whole.Scales[at:at+2], src.Scales[from:from+2]) || !bytes.Equal(whole.Biases[at:at+2], src.Biases[from:from+2]) {
-					t.Fatalf("%v row %d group %d: scale or bias is not where it belongs", f, r, g)
+			groups := cols / f.Group()
+			size := len(src[i]) / rows / groups
+			for r := 0; p != quant.Weight && r < rows; r++ {
+				for g := range groups {
+					at, from := size*((r/16*groups+g)*16+r%16), size*(r*groups+g)
+					if !bytes.Equal(whole[p][at:at+size], src[p][from:from+size]) {
+						t.Fatalf("%v row %d group %d: %s is not where it belongs", f, r, g, p)
+					}
 				}
 			}
 		}
@@ -114,7 +131,7 @@ func TestPanelsInParts(t *testing.T) {
 }
 
 func TestIn(t *testing.T) {
-	q := quant.Format{Kind: quant.Affine, Bits: 4, Group: 64}
+	q := quant.Affine(4, 64)
 	for _, c := range []struct {
 		f    quant.Format
 		l    quant.Layout
@@ -122,9 +139,9 @@ func TestIn(t *testing.T) {
 		want quant.Layout
 	}{
 		{q, quant.Panels, 32, quant.Panels}, {q, quant.Panels, 24, quant.Rows}, {q, quant.Panels, 1, quant.Rows}, {q, quant.Rows, 32, quant.Rows},
-		{q.In(quant.Panels, 32), quant.Rows, 32, quant.Rows}, {quant.Format{Kind: quant.BF16}, quant.Panels, 32, quant.Rows},
+		{q.In(quant.Panels, 32), quant.Rows, 32, quant.Rows}, {quant.BF16, quant.Panels, 32, quant.Rows},
 	} {
-		if got := c.f.In(c.l, c.rows); got.Layout != c.want || got.Bits != c.f.Bits || got.Group != c.f.Group || got.Kind != c.f.Kind {
+		if got := c.f.In(c.l, c.rows); got.Layout != c.want || got.Bits() != c.f.Bits() || got.Group() != c.f.Group() || got.Coding() != c.f.Coding() {
 			t.Errorf("%v in %v of %d rows: got %v, want %v", c.f, c.l, c.rows, got, c.want)
 		}
 	}
@@ -151,15 +168,15 @@ func TestLayoutNames(t *testing.T) {
 
 func BenchmarkToPanels(b *testing.B) {
 	const rows, cols = 768, 2048
-	for _, f := range []quant.Format{{Kind: quant.Affine, Bits: 2, Group: 64}, {Kind: quant.Affine, Bits: 4, Group: 64}, {Kind: quant.Affine, Bits: 8, Group: 64}} {
+	for _, f := range []quant.Format{quant.Affine(2, 64), quant.Affine(4, 64), quant.Affine(8, 64)} {
 		b.Run("format="+f.String(), func(b *testing.B) {
-			make3 := func() quant.Codes {
-				return quant.Codes{Weight: make([]byte, f.WeightBytes(rows, cols)), Scales: make([]byte, f.ScaleBytes(rows, cols)), Biases: make([]byte, f.ScaleBytes(rows, cols))}
-			}
-			dst, src := make3(), make3()
+			src := randomParts(rand.New(rand.NewPCG(1, 2)), f, rows, cols)
+			dst := src.arranged(f.ToPanels, rows, cols)
 			b.SetBytes(int64(f.Bytes(rows, cols)))
 			for b.Loop() {
-				f.ToPanels(dst, src, rows, cols)
+				for p := range src {
+					f.ToPanels(quant.Part(p), dst[p], src[p], rows, cols)
+				}
 			}
 		})
 	}
@@ -168,29 +185,22 @@ func BenchmarkToPanels(b *testing.B) {
 // ToRows undoes ToPanels, also for rows with an odd number of words, and only for whole panels.
 func TestToRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	random := func(n int) []byte {
-		b := make([]byte, n)
-		for i := range b {
-			b[i] = byte(rng.Uint32())
-		}
-		return b
-	}
 	const rows = 48
 	for _, f := range formats {
-		for _, cols := range []int{f.Group, 3 * f.Group, 2048} {
-			src := quant.Codes{Weight: random(f.WeightBytes(rows, cols)), Scales: random(f.ScaleBytes(rows, cols)), Biases: random(f.ScaleBytes(rows, cols))}
-			panels := quant.Codes{Weight: random(len(src.Weight)), Scales: random(len(src.Scales)), Biases: random(len(src.Biases))}
-			f.ToPanels(panels, src, rows, cols)
-			back := quant.Codes{Weight: random(len(src.Weight)), Scales: random(len(src.Scales)), Biases: random(len(src.Biases))}
-			f.ToRows(back, panels, rows, cols)
-			if !bytes.Equal(back.Weight, src.Weight) || !bytes.Equal(back.Scales, src.Scales) || !bytes.Equal(back.Biases, src.Biases) {
-				t.Errorf("%v of %d inputs: not what it was", f, cols)
-			}
-			w, s := len(src.Weight)/3, len(src.Scales)/3
-			part := quant.Codes{Weight: random(w), Scales: random(s)}
-			f.ToRows(part, quant.Codes{Weight: panels.Weight[w : 2*w], Scales: panels.Scales[s : 2*s]}, rows/3, cols)
-			if !bytes.Equal(part.Weight, src.Weight[w:2*w]) || !bytes.Equal(part.Scales, src.Scales[s:2*s]) {
-				t.Errorf("%v of %d inputs: the second panel alone is not what it was", f, cols)
+		for _, cols := range []int{f.Group(), 3 * f.Group(), 2048} {
+			src := randomParts(rng, f, rows, cols)
+			panels := src.arranged(f.ToPanels, rows, cols)
+			back := panels.arranged(f.ToRows, rows, cols)
+			for p := range src {
+				if !bytes.Equal(back[p], src[p]) {
+					t.Errorf("%v of %d inputs: %s is not what it was", f, cols, quant.Part(p))
+				}
+				third := len(src[p]) / 3
+				part := make([]byte, third)
+				f.ToRows(quant.Part(p), part, panels[p][third:2*third], rows/3, cols)
+				if !bytes.Equal(part, src[p][third:2*third]) {
+					t.Errorf("%v of %d inputs: the second panel of %s alone is not what it was", f, cols, quant.Part(p))
+				}
 			}
 		}
 	}

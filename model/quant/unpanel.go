@@ -1,30 +1,11 @@
 package quant
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
-// ToRows writes a [rows, cols] matrix in layout Panels to dst in layout Rows. It is the inverse of
-// ToPanels and treats parts and memory in the same way.
-func (f Format) ToRows(dst, src Codes, rows, cols int) {
-	if f.Kind != Affine || rows%PanelRows != 0 {
-		panic(fmt.Sprintf("quant: panels of %d rows of %v", rows, f))
-	}
-	width, groups := f.WeightBytes(1, cols), cols/f.Group
-	for first := 0; first < rows; first += PanelRows {
-		if dst.Weight != nil {
-			at, n := first*width, PanelRows*width
-			f.rowsOfCodes(dst.Weight[at:at+n], src.Weight[at:at+n], width)
-		}
-		at, n := first*groups*2, PanelRows*groups*2
-		if dst.Scales != nil {
-			rowsOfPairs(dst.Scales[at:at+n], src.Scales[at:at+n], groups)
-		}
-		if dst.Biases != nil {
-			rowsOfPairs(dst.Biases[at:at+n], src.Biases[at:at+n], groups)
-		}
-	}
+// ToRows writes a part of a [rows, cols] matrix in layout Panels to dst in layout Rows. It is the
+// inverse of ToPanels and treats pieces and memory in the same way.
+func (f Format) ToRows(p Part, dst, src []byte, rows, cols int) {
+	f.byPanel(p, dst, src, rows, cols, f.rowsOfCodes, rowsOfNumbers)
 }
 
 // rowsOfCodes splits a panel of codes into 16 rows, width bytes each. It handles two successive
@@ -48,7 +29,7 @@ func (f Format) rowsOfCodes(dst, src []byte, width int) {
 
 // inOrder undoes the interleaving of the codes of two words.
 func (f Format) inOrder(x uint64) uint64 {
-	switch f.Bits {
+	switch f.Bits() {
 	case 2:
 		return interleave2(x) // transposing twice
 	case 4: // the steps of interleave4, each its own inverse, in reverse order
@@ -61,12 +42,13 @@ func (f Format) inOrder(x uint64) uint64 {
 	}
 }
 
-// rowsOfPairs splits a panel of 16-bit scales or biases into rows.
-func rowsOfPairs(dst, src []byte, groups int) {
+// rowsOfNumbers splits a panel of scales or biases, which are numbers of size bytes, into rows of
+// width bytes.
+func rowsOfNumbers(dst, src []byte, width, size int) {
 	for lane := range PanelRows {
-		to, from := dst[lane*groups*2:][:groups*2], src[2*lane:]
-		for i := 0; i+2 <= len(to); i += 2 {
-			binary.LittleEndian.PutUint16(to[i:], binary.LittleEndian.Uint16(from[i*PanelRows:]))
+		to, from := dst[lane*width:][:width], src[size*lane:]
+		for i := 0; i+size <= len(to); i += size {
+			copyNumber(to[i:], from[i*PanelRows:], size)
 		}
 	}
 }

@@ -169,10 +169,7 @@ func (b *binder) matrix(name string, rows, cols int) gpu.Matrix {
 	}
 	view := func(at int) gpu.View { return gpu.View{Buf: b.mapping, Offset: at} }
 	g := gpu.Matrix{Rows: m.Rows, Cols: m.Cols, Format: m.Format, Weight: view(m.WeightOffset)}
-	if m.Format.ScaleBytes(rows, cols) > 0 {
-		g.Scales, g.Biases = view(m.ScalesOffset), view(m.BiasesOffset)
-	}
-	return g
+	return g.With(view(m.ScalesOffset), view(m.BiasesOffset))
 }
 
 // vector remembers that *v shall view the tensor on the device, widened to float32.
@@ -223,10 +220,7 @@ func (n *network) release() {
 func (n *network) expert(lay model.ExpertLayout, v gpu.View) gpu.Expert {
 	part := func(p *model.ExpertPart) gpu.Matrix {
 		m := gpu.Matrix{Rows: p.Rows, Cols: p.Cols, Format: p.Format, Weight: v.At(p.WeightOffset)}
-		if p.Format.ScaleBytes(p.Rows, p.Cols) > 0 {
-			m.Scales, m.Biases = v.At(p.ScalesOffset), v.At(p.BiasesOffset)
-		}
-		return m
+		return m.With(v.At(p.ScalesOffset), v.At(p.BiasesOffset))
 	}
 	return gpu.Expert{Gate: part(&lay.Gate), Up: part(&lay.Up), Down: part(&lay.Down)}
 }

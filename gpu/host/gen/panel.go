@@ -65,7 +65,7 @@ type product struct {
 }
 
 func (g *generator) product(f base.Func) {
-	p := &product{generator: g, name: f.Name, bits: f.Bits, n: f.Rows, vectors: 2}
+	p := &product{generator: g, name: f.Name, bits: f.Coding.Bits(), n: f.Rows, vectors: 2}
 	if g.wide() && f.Rows == 1 {
 		p.vectors = 1
 	}

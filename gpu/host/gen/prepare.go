@@ -128,12 +128,12 @@ func (g *generator) codes(name string, q, x, group reg.Register, s reg.VecVirtua
 func (g *generator) arrange(f base.Func) {
 	dst, src, stride := pointer("dst"), pointer("src"), pointer("stride")
 	var masks []reg.VecVirtual
-	for _, s := range base.Swaps[f.Bits] {
+	for _, s := range base.Swaps[f.Coding.Bits()] {
 		masks = append(masks, g.keep(g.same("swap", s.Mask)))
 	}
 	loop(f.Name+"_block", pointer("blocks"), func() {
 		g.transposed(src, stride, func(word, half int, v reg.VecVirtual) {
-			for i, s := range base.Swaps[f.Bits] {
+			for i, s := range base.Swaps[f.Coding.Bits()] {
 				t := g.vec()
 				VPSRLD(U8(s.Shift), v, t)
 				g.xor(v, t, t)

@@ -274,7 +274,7 @@ func (g *generator) ropePairs(base.Func) {
 
 // dequantise takes eight lanes in both instruction sets, as many as a word of 4-bit codes has.
 func (g *generator) dequantise(f base.Func) {
-	bits := f.Bits
+	bits := f.Coding.Bits()
 	n, dst, words, scales, biases, shifts := length("dst"), start("dst"), start("words"), start("scales"), start("biases"), start("shifts")
 	wordStride, groupStride := Load(Param("wordStride"), GP64()), Load(Param("groupStride"), GP64())
 	newVec := YMM
@@ -318,21 +318,6 @@ func (g *generator) dequantise(f base.Func) {
 	ADDQ(groupStride, biases)
 	TESTQ(n, n)
 	JNZ(LabelRef("groups"))
-	end()
-}
-
-// widen takes whole vectors.
-func (g *generator) widen(base.Func) {
-	n, dst, row := length("dst"), start("dst"), start("row")
-	Label("loop")
-	v := g.vec()
-	VPMOVZXWD(at(row, 0), v)
-	VPSLLD(U8(16), v, v)
-	VMOVUPS(v, at(dst, 0))
-	ADDQ(U32(uint32(4*g.isa.Lanes)), dst)
-	ADDQ(U32(uint32(2*g.isa.Lanes)), row)
-	SUBQ(U32(uint32(g.isa.Lanes)), n)
-	JNZ(LabelRef("loop"))
 	end()
 }
 

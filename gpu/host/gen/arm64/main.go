@@ -44,7 +44,7 @@ func generate(a *assembly) {
 		"product": product, "quantise": quantise, "arrange": arrange, "arrangeScales": arrangeScales,
 		"unpack16": unpack, "plain": plain,
 		"dot": dot, "norm": norm, "combine": combine, "conv": conv, "rope": rope, "ropePairs": ropePairs, "dequantise": dequantise,
-		"widen": widenAll, "widen8": widen8, "transpose8": transpose8, "transpose": transpose, "multiply": multiply, "softmax": softmax,
+		"widen8": widen8, "transpose8": transpose8, "transpose": transpose, "multiply": multiply, "softmax": softmax,
 		"delta": delta, "touch": touch,
 	} {
 		writers[kind] = func(f base.Func) {

@@ -65,9 +65,9 @@ func widen(a *assembly, from gen, to vec) {
 
 func product(a *assembly, f base.Func) {
 	if f.Int8 {
-		mulInt8(a, f.Bits, f.Rows)
+		mulInt8(a, f.Coding.Bits(), f.Rows)
 	} else {
-		mulFloat(a, f.Bits, f.Rows)
+		mulFloat(a, f.Coding.Bits(), f.Rows)
 	}
 }
 

@@ -121,7 +121,7 @@ func transposed(a *assembly, to vec) {
 // arrange arranges rows of codes as a panel.
 func arrange(a *assembly, f base.Func) {
 	beginArrange(a)
-	for i, s := range base.Swaps[f.Bits] {
+	for i, s := range base.Swaps[f.Coding.Bits()] {
 		a.ins("MOVD", imm(s.Mask), spare)
 		a.word(dupRegister(8+vec(i), spare))
 	}
@@ -133,7 +133,7 @@ func arrange(a *assembly, f base.Func) {
 		for word := range vec(4) {
 			for quarter := range vec(4) {
 				v := 16 + 4*word + quarter
-				for i, s := range base.Swaps[f.Bits] {
+				for i, s := range base.Swaps[f.Coding.Bits()] {
 					a.word(ushrWords.shift(0, v, s.Shift))
 					a.word(eor.three(0, 0, v))
 					a.word(and.three(0, 0, 8+vec(i)))

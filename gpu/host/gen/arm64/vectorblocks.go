@@ -8,7 +8,7 @@ import (
 
 // dequantise takes a word of codes at a time.
 func dequantise(a *assembly, f base.Func) {
-	bits := f.Bits
+	bits := f.Coding.Bits()
 	const dst, words, scales, biases, n, group, wordStride, groupStride, left, t gen = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	const mask, scale, bias, word, shift vec = 16, 17, 18, 19, 20 // shifts to V23
 	vectors := 32 / bits / 4
@@ -54,21 +54,6 @@ func dequantise(a *assembly, f base.Func) {
 	a.ins("BNE", wordsLoop)
 	a.ins("SUBS", group, n)
 	a.ins("BNE", groups)
-	a.ret()
-}
-
-// widenAll takes whole vectors.
-func widenAll(a *assembly, _ base.Func) {
-	const dst, row, n gen = 0, 1, 2
-	a.base("dst", dst)
-	a.length("dst", n)
-	a.base("row", row)
-	a.ins("LSR", imm(2), n)
-	a.loop(n, func() {
-		a.ins("FMOVD.P", at(row, 8), "F0")
-		a.word(shll.two(0, 0))
-		a.put(dst, 0)
-	})
 	a.ret()
 }
 

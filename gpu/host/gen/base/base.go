@@ -8,6 +8,8 @@ import (
 	"log"
 	"math"
 	"slices"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // ISA is an instruction set.
@@ -29,9 +31,6 @@ var (
 	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Ahead: true}
 	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}}
 )
-
-// Widths are the bits of codes.
-var Widths = []int{2, 4, 8}
 
 const (
 	BlockInputs      = 64 // that an iteration of the products of rows without scales takes
@@ -76,15 +75,15 @@ var Exponential = []Constant{
 	{"c0", 0.499999934478}, {"c1", 0.166665206317}, {"c2", 0.0416683880453}, {"c3", 0.00836871687973}, {"c4", 0.00138145986467},
 }
 
-// Func is a function to write. Kind names what writes it. Bits, Rows, Int8 and BF16 tell functions
-// of one kind apart.
+// Func is a function to write. Kind names what writes it. Coding, Rows, Int8 and BF16 tell
+// functions of one kind apart.
 type Func struct {
 	Kind, Family   string
 	Name           string
 	Signature, Doc string // of its declaration; Doc follows the name
-	Bits           int    // of a code
-	Rows           int    // of X
-	Int8, BF16     bool   // rows of X, of W
+	Coding         quant.Coding
+	Rows           int  // of X
+	Int8, BF16     bool // rows of X, of W
 }
 
 const (
@@ -101,7 +100,7 @@ func Functions(isa ISA) []Func {
 		all = append(all, Func{Kind: kind, Family: family, Name: kind + isa.Suffix, Signature: signature, Doc: doc})
 		return &all[len(all)-1]
 	}
-	for _, bits := range Widths {
+	for _, c := range quant.Codings() {
 		for _, rows := range isa.Heights {
 			for _, int8s := range []bool{true, false} {
 				panels, held := "a panel", "float32"
@@ -111,17 +110,22 @@ func Functions(isa ISA) []Func {
 				if int8s {
 					held = "int8"
 				}
-				f := add("panels", "product", panel, fmt.Sprintf("multiplies %s of %d-bit codes by %d rows of X held as %s. a points to a panelArgs.", panels, bits, rows, held))
-				f.Name, f.Bits, f.Rows, f.Int8 = Product(isa, bits, rows, int8s), bits, rows, int8s
+				f := add("panels", "product", panel, fmt.Sprintf("multiplies %s of %d-bit codes by %d rows of X held as %s. a points to a panelArgs.", panels, c.Bits(), rows, held))
+				f.Name, f.Coding, f.Rows, f.Int8 = Product(isa, c, rows, int8s), c, rows, int8s
 			}
 		}
 	}
 	add("panels", "quantise", "(q *int8, scales, x *float32, group, groups int)",
 		"rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.")
-	for _, bits := range Widths {
+	var widths []int
+	for _, c := range quant.Codings() {
+		if slices.Contains(widths, c.Bits()) {
+			continue
+		}
+		widths = append(widths, c.Bits())
 		f := add("panels", "arrange", arrange,
-			fmt.Sprintf("arranges 16 rows of %d-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.", bits))
-		f.Name, f.Bits = fmt.Sprintf("arrange%d%s", bits, isa.Suffix), bits
+			fmt.Sprintf("arranges 16 rows of %d-bit codes, stride bytes apart, as a panel: blocks of four words of each row, at least one.", c.Bits()))
+		f.Name, f.Coding = Arrange(isa, c), c
 	}
 	add("panels", "arrangeScales", arrange,
 		"arranges 16 rows of scales or biases, stride bytes apart, as a panel: blocks of eight groups, at least one.")
@@ -154,11 +158,10 @@ func Functions(isa ISA) []Func {
 		fmt.Sprintf("rotates channels i and i+n/2 of heads whose first n lie stride floats apart; n is a multiple of %d.", 2*isa.Lanes))
 	vectors("ropePairs", "(x, table []float32, heads, stride int)",
 		fmt.Sprintf("rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart; n is a multiple of %d.", isa.Lanes))
-	for _, bits := range Widths {
+	for _, c := range quant.Codings() {
 		f := vectors("dequantise", dequantise, "writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.")
-		f.Name, f.Bits = fmt.Sprintf("dequantise%d%s", bits, isa.Suffix), bits
+		f.Name, f.Coding = Dequantise(isa, c), c
 	}
-	vectors("widen", "(dst []float32, row []byte)", fmt.Sprintf("writes bf16 as float32; len(dst) is a multiple of %d.", isa.Lanes))
 	vectors("widen8", "(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)",
 		"writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.")
 	vectors("transpose8", "(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)",
@@ -178,13 +181,19 @@ func Functions(isa ISA) []Func {
 	return all
 }
 
+// Arrange is the name of what arranges codes of c's bits.
+func Arrange(isa ISA, c quant.Coding) string { return fmt.Sprintf("arrange%d%s", c.Bits(), isa.Suffix) }
+
+// Dequantise is the name of what widens codes.
+func Dequantise(isa ISA, c quant.Coding) string { return "dequantise" + c.Suffix() + isa.Suffix }
+
 // Product is the name of a product of panels.
-func Product(isa ISA, bits, rows int, int8s bool) string {
+func Product(isa ISA, c quant.Coding, rows int, int8s bool) string {
 	kind := "F32"
 	if int8s {
 		kind = "Int8"
 	}
-	return fmt.Sprintf("mul%sQ%dN%d%s", kind, bits, rows, isa.Suffix)
+	return fmt.Sprintf("mul%s%sN%d%s", kind, c.Suffix(), rows, isa.Suffix)
 }
 
 // Write writes the functions of a family, all of them if it is empty, each by the writer of its

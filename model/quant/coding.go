@@ -1,0 +1,117 @@
+package quant
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+)
+
+// Coding is how the words of a matrix hold its numbers, and what numbers each group of them shares.
+// Kernels are written for a coding: tables of them are indexed by it, and the generators read the
+// facts that they need from it. A Coding is an index in codings, the one place where it is defined.
+type Coding uint8
+
+// The codings.
+const (
+	CodingF32  Coding = iota // IEEE float32
+	CodingBF16               // the upper 16 bits of a float32
+	// Whole numbers in groups along the input axis that share a scale and a bias: w = q·scale +
+	// bias.
+	CodingQ2
+	CodingQ4
+	CodingQ8
+	NumCodings = iota
+)
+
+// coding is a Coding's definition.
+type coding struct {
+	name  string
+	dtype string // of the numbers or words of codes in files, as in safetensors
+	word  int    // bytes of such an element
+	bits  int    // of a number or code
+	// widen widens numbers that stand for themselves; nil for codes.
+	widen func(dst []float32, src []byte)
+
+	// The rest is of codes.
+	groups []int       // sizes of groups: inputs that share a scale
+	scale  *groupFloat // of a group
+	biased bool        // a group has a bias, too, stored as the scale is
+}
+
+// groupFloat is how a scale or a bias is stored.
+type groupFloat struct {
+	dtype string // in files
+	bytes int
+	widen func(b []byte) float32
+}
+
+var scaleBF16 = groupFloat{"BF16", 2, func(b []byte) float32 { return BF16ToF32(binary.LittleEndian.Uint16(b)) }}
+
+var noBias = float32(math.Copysign(0, -1))
+
+// The sizes of groups of whole numbers.
+var affineGroups = []int{32, 64, 128}
+
+var codings = [NumCodings]coding{
+	CodingF32:  {name: "f32", dtype: "F32", word: 4, bits: 32, widen: unpackF32},
+	CodingBF16: {name: "bf16", dtype: "BF16", word: 2, bits: 16, widen: unpackBF16},
+	CodingQ2:   {name: "q2", dtype: "U32", word: 4, bits: 2, groups: affineGroups, scale: &scaleBF16, biased: true},
+	CodingQ4:   {name: "q4", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleBF16, biased: true},
+	CodingQ8:   {name: "q8", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleBF16, biased: true},
+}
+
+// Codings returns the codings whose numbers are codes.
+func Codings() (all []Coding) {
+	for c := range Coding(NumCodings) {
+		if c.Codes() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// String returns the name, which names of formats begin with: "f32", "q4".
+func (c Coding) String() string { return codings[c].name }
+
+// Suffix is what names of kernels have of the coding: "Q4".
+func (c Coding) Suffix() string { return strings.ToUpper(codings[c].name) }
+
+// Codes reports whether numbers are codes in groups; otherwise they stand for themselves.
+func (c Coding) Codes() bool { return codings[c].scale != nil }
+
+// Bits returns the bits of a number or code.
+func (c Coding) Bits() int { return codings[c].bits }
+
+// ScaleBytes returns the bytes of a group's scale, 0 without groups.
+func (c Coding) ScaleBytes() int {
+	if s := codings[c].scale; s != nil {
+		return s.bytes
+	}
+	return 0
+}
+
+// BiasBytes returns the bytes of a group's bias, 0 where groups have none.
+func (c Coding) BiasBytes() int {
+	if codings[c].biased {
+		return codings[c].scale.bytes
+	}
+	return 0
+}
+
+// Value returns what a code stands for before it is scaled.
+func (c Coding) Value(code int) float32 { return float32(code) }
+
+// Scale widens scale i of a list, exactly.
+func (c Coding) Scale(list []byte, i int) float32 {
+	s := codings[c].scale
+	return s.widen(list[i*s.bytes : (i+1)*s.bytes])
+}
+
+// Bias widens bias i of a list, exactly. Where groups have none it is -0: adding that changes no
+// number.
+func (c Coding) Bias(list []byte, i int) float32 {
+	if !codings[c].biased {
+		return noBias
+	}
+	return c.Scale(list, i)
+}
