@@ -49,6 +49,9 @@ func (o *Attention) Check() error {
 	}
 	y := c.dense("Y", o.Y, rows, product(o.Heads, or(o.ValueDim, o.HeadDim)))
 	c.apart("Q", q, "Y", y)
+	if !o.Sinks.IsZero() {
+		c.apart("Sinks", c.floats("Sinks", o.Sinks, o.Heads), "Y", y)
+	}
 	for i := range o.Segments {
 		if !c.ok() {
 			break

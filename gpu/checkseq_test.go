@@ -82,6 +82,8 @@ func TestCheckInt8Cache(t *testing.T) {
 	}, join(
 		kvDamages(func(o *Attention) []KVSegment { return o.Segments }),
 		[]bad[Attention]{
+			{"sinks of other heads", func(o *Attention) { o.Sinks = floats(3) }, "Sinks"},
+			{"sinks over the output", func(o *Attention) { o.Sinks = o.Y }, "Sinks and Y overlap"},
 			{"groups over heads", func(o *Attention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 6, 6 }, "do not divide HeadDim 3"},
 			{"groups over values", func(o *Attention) {
 				o.KVHeads, o.HeadDim, o.QHeadStride, o.QRowStride, o.ValueDim = 1, 6, 3, 12, 4

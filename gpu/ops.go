@@ -196,10 +196,17 @@ type AppendKV struct {
 // Head (r, h) of Q begins at r·QRowStride + h·QHeadStride floats; Y is dense [rows, Heads,
 // HeadDim].
 //
+// Sinks, float32 [Heads], is a score of each head that takes part in the softmax without having a
+// value, so that a sums to less than one:
+//
+//	a_j = exp(s_j) / (Σ_j exp(s_j) + exp(Sinks[h]))
+//
+// The zero View means none.
+//
 // With ValueDim not 0 there is one key-value head, its value is the first ValueDim channels of a
 // row of values, which may be the row of keys itself, and Y is dense [rows, Heads, ValueDim].
 type Attention struct {
-	Q, Y                    View
+	Q, Sinks, Y             View
 	QRowStride, QHeadStride int // float32s
 	Heads, KVHeads, HeadDim int
 	ValueDim                int

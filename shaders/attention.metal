@@ -60,7 +60,8 @@ kernel void attention(device const float* q [[buffer(0)]],
                       device float* y [[buffer(3)]],
                       device float* parts [[buffer(4)]],
                       device float2* part_ml [[buffer(5)]],
-                      constant AttentionParams& p [[buffer(6)]],
+                      device const float* sinks [[buffer(6)]],
+                      constant AttentionParams& p [[buffer(7)]],
                       uint2 group [[threadgroup_position_in_grid]],
                       uint tid [[thread_index_in_threadgroup]],
                       uint lane [[thread_index_in_simdgroup]],
@@ -95,6 +96,10 @@ kernel void attention(device const float* q [[buffer(0)]],
   AttentionState state;  // of head sg
   state.m = LOWEST;
   state.l = 0.0f;
+  if (p.sinks != 0u && c0 == 0u) {  // what is before the first position
+    state.m = sinks[head0 + min(sg, live - 1u)];
+    state.l = 1.0f;
+  }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint c = c0; c < c1; c++) {
     const uint first = c * CHUNK, n = min(pos + 1u - first, CHUNK);

@@ -46,6 +46,7 @@ struct AttentionParams {
   uint parts;  // most that a row of the launch has
   uint shared_values;  // 1: the one value head is the beginning of the row
   float scale;
+  uint sinks;    // 1: heads have scores without a value, see gpu.Attention
   ulong keys;    // bytes from a page's beginning
   ulong values;
 };

@@ -68,7 +68,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
                             device float* y [[buffer(4)]],
                             device float* parts [[buffer(5)]],
                             device float2* part_ml [[buffer(6)]],
-                            constant AttentionParams& p [[buffer(7)]],
+                            device const float* sinks [[buffer(7)]],
+                            constant AttentionParams& p [[buffer(8)]],
                             uint3 group [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint lane [[thread_index_in_simdgroup]],
@@ -91,7 +92,10 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   const uint channel = kv_head * HEAD_DIM;
   // this thread's place in a tile of scores
   const uint few = lane % 8u + 8u * (sg % (FEW / 8u)), qg = lane / 8u + 4u * (sg / (FEW / 8u));
-  if (tid < QUERIES) run[tid] = float2(LOWEST, 0.0f);
+  if (tid < QUERIES) {
+    run[tid] = float2(LOWEST, 0.0f);
+    if (p.sinks != 0u && span0 == 0u) run[tid] = float2(sinks[head0 + min(tid % HEADS, live - 1u)], 1.0f);
+  }
   float4 acc[4][2];
 #pragma unroll
   for (uint i = 0; i < 4u; i++) acc[i][0] = acc[i][1] = float4(0.0f);

@@ -25,6 +25,11 @@ func attentionCases() []testCase {
 		{heads: 16, kvHeads: 2, dim: 256, pageRows: 256, segments: [][2]int{{1022, 5}, {0, 70}}, gated: true},
 		{heads: 8, kvHeads: 1, dim: 64, pageRows: 48, segments: [][2]int{{9000, 1}}},
 		{heads: 3, kvHeads: 3, dim: 12, pageRows: 16, segments: [][2]int{{0, 300}}},
+		// Scores without a value: rows alone, shared by heads, in tiles, and far back.
+		{heads: 3, kvHeads: 3, dim: 7, pageRows: 3, segments: [][2]int{{0, 1}, {4, 2}}, sinks: true},
+		{heads: 16, kvHeads: 2, dim: 64, pageRows: 16, segments: [][2]int{{0, 40}, {511, 8}, {700, 1}}, sinks: true},
+		{heads: 6, kvHeads: 2, dim: 20, pageRows: 7, segments: [][2]int{{1020, 9}, {62, 1}, {0, 70}}, sinks: true},
+		{heads: 8, kvHeads: 1, dim: 64, pageRows: 48, segments: [][2]int{{9000, 1}}, gated: true, sinks: true},
 		// A row whose keys and values are NaN is one that others do not see.
 		{heads: 4, kvHeads: 2, dim: 32, pageRows: 16, segments: [][2]int{{50, 30}}, poisoned: 9},
 	} {
@@ -46,6 +51,9 @@ func attentionCases() []testCase {
 
 func (a attentionShape) cases() []testCase {
 	name := fmt.Sprintf("heads=%d/kv=%d/dim=%d/page=%d/at=%v/scale=%g/poisoned=%d", a.heads, a.kvHeads, a.dim, a.pageRows, a.segments, a.scale, a.poisoned)
+	if a.sinks {
+		name += "/sinks"
+	}
 	if a.group > 0 {
 		name += fmt.Sprintf("/int8=%d", a.group)
 	}
@@ -64,6 +72,7 @@ type attentionShape struct {
 	scale    float32 // 0 is dim^-0.5
 	group    int     // see cacheShape
 	poisoned int     // rows at a segment's end whose keys and values are NaN
+	sinks    bool
 }
 
 // rows returns the first row of each segment, one after the other with a row between them that no
@@ -79,7 +88,7 @@ func (a *attentionShape) rows() (first []int, n int) {
 	return first, n
 }
 
-// attention: s_j = Scale·q·k_j for j = 0..p, a = softmax(s), y = Σ a_j·v_j.
+// attention: s_j = Scale·q·k_j for j = 0..p, a = softmax(s), perhaps with a sink, y = Σ a_j·v_j.
 func attention(s *setup, a attentionShape) {
 	if a.scale == 0 {
 		a.scale = float32(1 / math.Sqrt(float64(a.dim)))
@@ -94,6 +103,15 @@ func attention(s *setup, a attentionShape) {
 	q, y := s.input("Q", data), s.output("Y", rows*a.heads*a.dim)
 	op := gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: rowStride, QHeadStride: headStride, Heads: a.heads,
 		KVHeads: a.kvHeads, HeadDim: a.dim, Scale: a.scale}
+	sinks := fill(a.heads, math.Inf(-1))
+	if a.sinks {
+		some := s.normal(a.heads)
+		for h := range some { // some above all scores, some below
+			some[h] = 4*some[h] + 2
+			sinks[h] = float64(some[h])
+		}
+		op.Sinks = s.input("Sinks", some).view()
+	}
 	want, limit, used := make([]float64, rows*a.heads*a.dim), make([]float64, rows*a.heads*a.dim), make([]bool, rows)
 	for i, seg := range a.segments {
 		n := seg[0] + seg[1]
@@ -111,7 +129,7 @@ func attention(s *setup, a attentionShape) {
 			for h := range a.heads {
 				at := (first[i]+r)*rowStride + h*headStride
 				out := ((first[i]+r)*a.heads + h) * a.dim
-				c.attend(data[at:at+a.dim], h/(a.heads/a.kvHeads)*a.dim, seg[0]+r+1, float64(a.scale),
+				c.attend(data[at:at+a.dim], h/(a.heads/a.kvHeads)*a.dim, seg[0]+r+1, float64(a.scale), sinks[h],
 					want[out:out+a.dim], limit[out:out+a.dim])
 			}
 		}
@@ -121,9 +139,9 @@ func attention(s *setup, a attentionShape) {
 	s.run()
 }
 
-// attend computes one head over n positions, whose channels begin at at.
-func (c *cache) attend(q []float32, at, n int, scale float64, y, limit []float64) {
-	scores, top, off := make([]float64, n), math.Inf(-1), 0.0
+// attend computes one head over n positions, whose channels begin at at. A sink of -Inf is none.
+func (c *cache) attend(q []float32, at, n int, scale, sink float64, y, limit []float64) {
+	scores, top, off := make([]float64, n), sink, 0.0
 	for j := range n {
 		magnitude := 0.0
 		for d, v := range q {
@@ -134,7 +152,7 @@ func (c *cache) attend(q []float32, at, n int, scale float64, y, limit []float64
 		top = max(top, scores[j])
 		off = max(off, sumTolerance(len(q))*magnitude)
 	}
-	sum := 0.0
+	sum := math.Exp(sink - top)
 	for j := range scores {
 		scores[j] = math.Exp(scores[j] - top)
 		sum += scores[j]

@@ -278,7 +278,7 @@ func sharedAttention(s *setup, l latentShape) {
 			}
 			for h := range l.heads {
 				at, out := ((first[i]+r)*l.heads+h)*width, ((first[i]+r)*l.heads+h)*l.rank
-				c.attend(data[at:at+width], 0, seg[0]+r+1, float64(op.Scale), want[out:out+l.rank], limit[out:out+l.rank])
+				c.attend(data[at:at+width], 0, seg[0]+r+1, float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
 			}
 		}
 	}

@@ -16,14 +16,29 @@ func testPieces(t *testing.T, d gpu.Device) {
 		name  string
 		build func(s *setup, pieces []int) []*operand
 	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta},
-		{"attention", func(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0}) }},
-		{"attention/int8", func(s *setup, pieces []int) []*operand { return piecesCached(s, pieces, cachedPieces{4, 2, 16, 16}) }},
+		{"attention", func(s *setup, pieces []int) []*operand {
+			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0, false})
+		}},
+		{"attention/int8", func(s *setup, pieces []int) []*operand {
+			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 16, false})
+		}},
 		// Where vectors can be loaded a device may take many rows of a sequence together, and few
 		// otherwise.
-		{"attention/dim=64", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0}) }},
-		{"attention/dim=128", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{8, 1, 128, 0}) }},
-		{"attention/dim=256", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{2, 2, 256, 0}) }},
-		{"attention/dim=128/int8", func(s *setup, pieces []int) []*operand { return piecesAligned(s, pieces, cachedPieces{4, 1, 128, 128}) }}} {
+		{"attention/dim=64", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, false})
+		}},
+		{"attention/dim=64/sinks", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, true})
+		}},
+		{"attention/dim=128", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{8, 1, 128, 0, false})
+		}},
+		{"attention/dim=256", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{2, 2, 256, 0, false})
+		}},
+		{"attention/dim=128/int8", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{4, 1, 128, 128, false})
+		}}} {
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(pieces []int) [][]float32 {
 				s := newSetup(t, d, c.name)
@@ -82,7 +97,10 @@ func piecesDelta(s *setup, pieces []int) []*operand {
 }
 
 // cachedPieces is an attention that piecesCached cuts; group is that of a cache of 8 bits, or 0.
-type cachedPieces struct{ heads, kvHeads, dim, group int }
+type cachedPieces struct {
+	heads, kvHeads, dim, group int
+	sinks                      bool
+}
 
 func piecesAligned(s *setup, pieces []int, a cachedPieces) []*operand {
 	s.aligned = true
@@ -99,11 +117,15 @@ func piecesCached(s *setup, pieces []int, a cachedPieces) []*operand {
 	}
 	q, y := s.input("Q", s.normal(n*a.heads*a.dim)), s.output("Y", n*a.heads*a.dim)
 	k, v := s.input("K", s.normal(n*a.kvHeads*a.dim)), s.input("V", s.normal(n*a.kvHeads*a.dim))
+	var sinks gpu.View
+	if a.sinks {
+		sinks = s.input("Sinks", s.normal(a.heads)).view()
+	}
 	row := 0
 	for _, p := range pieces {
 		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: c.kv}}
 		s.cmds.EncodeAppendKV(gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
-		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
+		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Sinks: sinks, Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
 			KVHeads: a.kvHeads, HeadDim: a.dim, Scale: 0.25, Segments: segments})
 		row += p
 	}

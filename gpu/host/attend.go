@@ -18,6 +18,7 @@ const (
 type attnTask struct {
 	*vectors
 	q, y                    []float32
+	sinks                   []float32 // [heads], or nil
 	qRowStride, qHeadStride int
 	heads, kvHeads          int
 	dim, valueDim           int
@@ -89,6 +90,10 @@ func (t *attnTask) do(s *scratch, chunk int) {
 
 // load brings a tile's queries into s.
 func (t *attnTask) load(s *scratch, a *queries, tile *attnTile) {
+	if t.sinks != nil {
+		a.group = t.heads / t.kvHeads
+		a.sinks = t.sinks[tile.kvHead*a.group+tile.head:]
+	}
 	a.lay(grow(&s.a, a.floats()))
 	for g := range a.kvHeads {
 		a.head(g)

@@ -31,6 +31,8 @@ type queries struct {
 	packed                    []float32 // its values of the block [attnBlock, valueDim]
 	pad                       []float32 // [lanes, dim]
 	next                      *ahead    // what is fetched meanwhile; nil with many queries
+	sinks                     []float32 // of query heads, from the first of the first key-value head on; nil: none
+	group                     int       // query heads of a key-value head
 
 	all         headQueries // of all key-value heads, one after the other
 	headQueries             // of the current one
@@ -42,6 +44,7 @@ type headQueries struct {
 	scores           []float32 // [rows·heads, attnBlock]
 	stats, spanStats []float32 // [rows·heads, 2] see portableSoftmax
 	acc, spanAcc     []float32 // [rows·heads, valueDim]
+	sink             []float32 // [heads], or nil
 }
 
 // floats is the memory that lay needs.
@@ -73,17 +76,23 @@ func (a *queries) head(g int) {
 	}
 	a.headQueries = headQueries{q: part(all.q, a.dim), scores: part(all.scores, attnBlock), stats: part(all.stats, 2), spanStats: part(all.spanStats, 2),
 		acc: part(all.acc, a.valueDim), spanAcc: part(all.spanAcc, a.valueDim)}
+	if a.sinks != nil {
+		a.sink = a.sinks[g*a.group:][:a.heads]
+	}
 }
 
 // last is the last position that a row attends to.
 func (a *queries) last() int { return a.pos + a.rows - 1 }
 
 // span prepares the span that begins at position p, and returns the first row that takes part in
-// it.
+// it. A sink is a score before the first, with the weight 1 and a value of zeros.
 func (a *queries) span(p int) (first int) {
 	stats, acc := a.sums(p)
 	for i := 0; i < len(stats); i += 2 {
 		stats[i], stats[i+1] = lowestScore, 0
+		if p == 0 && a.sink != nil {
+			stats[i], stats[i+1] = a.sink[i/2%a.heads], 1
+		}
 	}
 	clear(acc)
 	return max(0, p-a.pos)

@@ -69,6 +69,9 @@ func (x *executor) runAttention(o *gpu.Attention) {
 	}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
 	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
+	if !o.Sinks.IsZero() {
+		t.sinks = floatsAt(o.Sinks, o.Heads)
+	}
 	if !t.cutWide(x, longest, last, ns) {
 		t.cut(x, count, last, ns)
 	}

@@ -14,6 +14,7 @@ type tile struct{ entry, rows uint32 }
 type attentionParams struct {
 	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
 	scale                                                                       float32
+	sinks                                                                       uint32
 	// bytes from a page's beginning
 	keys, values uint64
 }
@@ -97,7 +98,16 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 		values = keys
 	}
 	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
-		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale, keys, values}
+		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale,
+		uint32(flag(!a.Sinks.IsZero())), keys, values}
+}
+
+// sinks returns where the sinks are, or, without any, a place that no kernel looks at.
+func (a *attending) sinks() place {
+	if a.Sinks.IsZero() {
+		return a.q
+	}
+	return place{view: a.Sinks}
 }
 
 // blockHeads returns how many query heads of a key-value head a threadgroup takes: all, up to 8.
@@ -160,7 +170,7 @@ func (a *attending) few(rows []attentionRow) {
 		a.places(a.q)
 		a.tableAt(list)
 		a.pageTable(a.pages)
-		a.places(a.y, sums, ml)
+		a.places(a.y, sums, ml, a.sinks())
 		constants(a.encoder, p)
 		a.end(attentionThreads, n*parts, a.KVHeads*int(p.blocks))
 		a.merge(list, n, p, sums, ml)
@@ -191,7 +201,7 @@ func (a *attending) many(rows []attentionRow) {
 		a.tableAt(list)
 		a.pageTable(a.pages)
 		a.tableAt(tiles)
-		a.places(a.y, sums, ml)
+		a.places(a.y, sums, ml, a.sinks())
 		constants(a.encoder, p)
 		a.end(a.HeadDim, a.KVHeads*int(p.blocks), len(a.lists.tiles), parts)
 		a.merge(list, n, p, sums, ml)
