@@ -28,7 +28,7 @@ func bounded(t *testing.T, name string) *Tool {
 // asked asks the model at temperature 1 for a call.
 func asked(t *testing.T, choice ToolChoice, seed uint64) Request {
 	return Request{
-		Messages: []Message{{Role: User, Content: "x"}}, Tools: []*Tool{bounded(t, "one"), bounded(t, "two")}, ToolChoice: choice, MaxTokens: 600,
+		Messages: []Message{{Role: User, Content: "x"}}, Tools: []*Tool{bounded(t, "one"), bounded(t, "two")}, ToolChoice: choice, MaxTokens: 1000,
 		Sampling: Sampling{Temperature: new(1.0), Seed: new(seed), LogitBias: map[int32]float64{}},
 	}
 }
