@@ -265,9 +265,9 @@ type order struct {
 	side  policy.Side
 }
 
-// newOrder returns the policy with one half-life; 0 means its two defaults.
+// newOrder returns the policy with one half-life; 0 means its defaults.
 func newOrder(t *trace, halfLife float64) *order {
-	o, err := policy.New(policy.Config{Layers: t.layers, Experts: t.experts, Short: halfLife, Long: halfLife})
+	o, err := policy.New(policy.Config{Layers: t.layers, Experts: t.experts, Short: halfLife, Long: halfLife, Popular: halfLife})
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,10 @@
 //
 // How fast uses should age depends on the text and the model: some experts come and go with a
 // subject, others are popular throughout. So the package keeps two estimates, one with a short
-// memory and one with a long memory, and uses the one that predicted the latest picks better.
+// memory and one with a long memory, and uses the one that predicted the latest picks better. Both
+// tell little about the experts that nobody has used for long, half of all in many a cache, and a
+// new subject needs some of these. So a third one, of the last thousand or so rows of whatever
+// steps, says which are popular, and an expert's chance is at least a tenth of that.
 //
 // docs/experiments.md compares this policy with others, and with the optimum, which knows the
 // future.

@@ -1,9 +1,10 @@
 package policy
 
-// value orders the experts of a layer: it is the score, or what Expect said if that is more.
+// value orders the experts of a layer: it is the score, or more if the expert is popular or if
+// Expect said so.
 func (o *Order) value(at int, key int32) float64 {
 	hope := max(o.expect[Ordinary].chance[key], o.expect[Urgent].chance[key])
-	return max(o.by.score[key], hope*o.by.layers[at].weight)
+	return max(o.by.score[key], o.popular.score[key]*o.layers[at].anew, hope*o.by.layers[at].weight)
 }
 
 // before reports whether a leaves before b of the same layer.
@@ -22,6 +23,7 @@ func (o *Order) raised(at, key int) {
 
 // heapify orders a whole layer.
 func (o *Order) heapify(at int) {
+	o.layers[at].stale = false
 	for i := len(o.layers[at].heap)/2 - 1; i >= 0; i-- {
 		o.down(at, i)
 	}

@@ -6,8 +6,11 @@ import (
 )
 
 const (
-	defaultShort, defaultLong = 6, 64
-	minHalfLife, maxHalfLife  = 0.125, 1 << 20
+	defaultShort, defaultLong, defaultPopular = 6, 64, 1024
+	// anew is the share of its popularity that is the least chance of an expert: what is used fades
+	// with a subject, and the next one needs popular experts again.
+	anew                     = 0.1
+	minHalfLife, maxHalfLife = 0.125, 1 << 20
 	// maxKeys bounds layers times experts: keys are int32 in the heaps.
 	maxKeys = 1 << 30
 	// least stands for all smaller chances. Its inverse still leaves a distance enough digits in a
@@ -25,6 +28,9 @@ type Config struct {
 	// A shorter one follows a change of subject sooner; a longer one better tells which experts are
 	// popular throughout. If both are equal there is one estimate.
 	Short, Long float64
+	// Popular is the half-life, in rows, of the uses by which experts that the text has left are
+	// told apart. 0 means 1024. All rows count for it, those of prompts beside urgent steps, too.
+	Popular float64
 }
 
 // Validate reports every invalid field in one error.
@@ -33,7 +39,7 @@ func (c Config) Validate() error {
 	if c.Layers < 1 || c.Experts < 1 || c.Layers > maxKeys/max(1, c.Experts) {
 		errs = append(errs, fmt.Errorf("policy: %d layers of %d experts; there must be 1 or more of each, and at most %d experts in all", c.Layers, c.Experts, maxKeys))
 	}
-	for _, h := range []float64{c.Short, c.Long} {
+	for _, h := range []float64{c.Short, c.Long, c.Popular} {
 		if h != 0 && !(h >= minHalfLife && h <= maxHalfLife) {
 			errs = append(errs, fmt.Errorf("policy: half-life of %g rows, must be %g to %d", h, minHalfLife, maxHalfLife))
 		}
@@ -59,8 +65,9 @@ type Order struct {
 	experts int
 	of      []estimate // one or two
 	by      *estimate  // the one in use
-	now     int        // the layer visited last
-	n       int        // experts that may leave
+	popular estimate
+	now     int // the layer visited last
+	n       int // experts that may leave
 	layers  []layer
 	expect  [sides]expectations
 	beside  beside
@@ -76,8 +83,11 @@ type Order struct {
 // layer holds the experts of one layer that may leave, as a heap: the least value first, and
 // usually the smaller key first among equals.
 type layer struct {
-	heap []int32 // keys
-	rows float64 // of the last visit; 0 if it does not count
+	heap   []int32 // keys
+	rows   float64 // of the last visit
+	counts bool    // the last visit is one of those that count for all estimates
+	stale  bool    // the heap is to be ordered anew
+	anew   float64 // what a score of popularity counts as, in scores of the estimate in use
 }
 
 // New returns an empty Order.
@@ -91,11 +101,14 @@ func New(c Config) (*Order, error) {
 	if c.Long == 0 {
 		c.Long = defaultLong
 	}
+	if c.Popular == 0 {
+		c.Popular = defaultPopular
+	}
 	keys := c.Layers * c.Experts
 	o := &Order{
 		experts: c.Experts, now: c.Layers - 1, layers: make([]layer, c.Layers),
 		place: make([]int32, keys), wait: make([]float64, c.Layers), turn: make([]float64, c.Layers),
-		beside: beside{layers: c.Layers, at: c.Layers},
+		beside: beside{layers: c.Layers, at: c.Layers}, popular: newEstimate(c.Layers, c.Experts, c.Popular),
 	}
 	for i := range o.expect {
 		o.expect[i] = newExpectations(c.Layers, c.Experts)
@@ -106,7 +119,7 @@ func New(c Config) (*Order, error) {
 	}
 	o.by = &o.of[0]
 	for i := range o.layers {
-		o.layers[i] = layer{heap: make([]int32, 0, c.Experts), rows: 1}
+		o.layers[i] = layer{heap: make([]int32, 0, c.Experts), rows: 1, counts: true, anew: anew}
 		o.wait[i] = -1
 		o.turn[i] = float64(i+1) / float64(c.Layers)
 	}
@@ -120,28 +133,33 @@ func New(c Config) (*Order, error) {
 // uses of the layer's experts age by as many rows, and earlier calls of Expect for them on this
 // side no longer count. Calls of Use name the picks.
 //
-// Beside urgent steps an ordinary visit does not count: uses do not age by it, and calls of Use do
-// nothing until the next visit. A prompt uses nearly all experts of a layer each time, so what
-// matters to it is that some of them stay, and not which. And what the others use would be
-// forgotten in one visit.
+// Beside urgent steps an ordinary visit counts for nothing but the popularity of experts: other
+// uses do not age by it, and calls of Use add nothing to them until the next visit. A prompt uses
+// nearly all experts of a layer each time, so what matters to it is that some of them stay, and not
+// which. And what the others use would be forgotten in one visit.
 func (o *Order) Visit(side Side, at, rows int) {
 	if at <= o.now {
 		o.choose()
 	}
 	o.now = at
-	o.forget(side, at)
+	o.expect[side].forget(at)
 	l := &o.layers[at]
-	l.rows = 0
-	if o.beside.counts(side, at) {
-		l.rows = float64(max(1, rows))
+	l.rows = float64(max(1, rows))
+	o.popular.visit(at, l.rows)
+	if l.counts = o.beside.counts(side, at); l.counts {
 		for i := range o.of {
 			o.of[i].visit(at, l.rows)
 		}
-		if o.expects(at) { // which has not aged, so that it goes before others now
-			o.heapify(at)
-		}
 	}
-	o.look(at)
+	o.aged(at)
+}
+
+// aged notes that the estimates of a layer have aged, each at its own pace, so that the order of
+// its experts may have changed.
+func (o *Order) aged(at int) {
+	l := &o.layers[at]
+	l.stale = true
+	l.anew = anew * o.by.layers[at].weight / o.popular.layers[at].weight
 }
 
 // choose selects the estimate that predicted the latest picks best.
@@ -157,8 +175,7 @@ func (o *Order) choose() {
 	}
 	o.by = best
 	for at := range o.layers {
-		o.heapify(at)
-		o.look(at)
+		o.aged(at)
 	}
 }
 
@@ -166,12 +183,13 @@ func (o *Order) choose() {
 // it may leave or is in memory at all. It is called once a visit for each picked expert.
 func (o *Order) Use(key, rows int) {
 	at := key / o.experts
-	if o.layers[at].rows == 0 {
-		return
-	}
-	share := min(1, float64(max(1, rows))/o.layers[at].rows)
-	for i := range o.of {
-		o.of[i].use(at, key, share)
+	l := &o.layers[at]
+	share := min(1, float64(max(1, rows))/l.rows)
+	o.popular.use(at, key, share)
+	if l.counts {
+		for i := range o.of {
+			o.of[i].use(at, key, share)
+		}
 	}
 	o.raised(at, key)
 }
@@ -183,6 +201,7 @@ func (o *Order) Seed(key int, chance float64) {
 		chance = 0
 	}
 	at := key / o.experts
+	o.popular.set(at, key, min(1, chance)*o.popular.layers[at].weight)
 	for i := range o.of {
 		o.of[i].set(at, key, min(1, chance)*o.of[i].layers[at].weight)
 	}
@@ -261,6 +280,12 @@ func (o *Order) Evict() (key int, ok bool) {
 
 // Next returns the expert that Evict would remove; false if none may leave.
 func (o *Order) Next() (key int, ok bool) {
+	for at := range o.layers {
+		if o.layers[at].stale {
+			o.heapify(at)
+			o.look(at)
+		}
+	}
 	best, longest := -1, -1.0
 	// The layers after the one visited last come first; that one itself waits a whole pass.
 	next := o.now + 1

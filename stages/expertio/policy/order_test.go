@@ -60,6 +60,7 @@ type plain struct {
 	in              []bool
 	beside          bool
 	past            []passed // all visits
+	popular         *plain   // counts all visits, with one half-life; nil for itself
 }
 
 // passed is a visit: whose, and of which layer.
@@ -73,10 +74,14 @@ type happened struct{ at, rows, share float64 }
 
 func newPlain(c policy.Config) *plain {
 	n := c.Layers * c.Experts
-	return &plain{
+	p := &plain{
 		layers: c.Layers, experts: c.Experts, lives: [2]float64{c.Short, c.Long}, now: c.Layers - 1,
 		rows: make([]float64, c.Layers), last: make([]float64, c.Layers), uses: make([][]happened, n), hope: [2][]float64{make([]float64, n), make([]float64, n)}, in: make([]bool, n),
 	}
+	if c.Popular > 0 {
+		p.popular = newPlain(policy.Config{Layers: c.Layers, Experts: c.Experts, Short: c.Popular, Long: c.Popular})
+	}
+	return p
 }
 
 // counts says whether the visit that has come last counts: no ordinary one does from the moment at
@@ -118,6 +123,9 @@ func (p *plain) visit(side policy.Side, layer, rows int, shares []float64) {
 		p.hope[side][layer*p.experts+e] = 0
 	}
 	p.past = append(p.past, passed{side, layer})
+	if p.popular != nil {
+		p.popular.used(layer, rows, shares)
+	}
 	if !p.counts() {
 		return
 	}
@@ -128,6 +136,11 @@ func (p *plain) visit(side policy.Side, layer, rows int, shares []float64) {
 			p.loss[i] += d * d
 		}
 	}
+	p.used(layer, rows, shares)
+}
+
+// used notes the picks of a visit that counts.
+func (p *plain) used(layer, rows int, shares []float64) {
 	p.rows[layer] += float64(rows)
 	p.last[layer] = float64(rows)
 	for e, share := range shares {
@@ -140,6 +153,9 @@ func (p *plain) visit(side policy.Side, layer, rows int, shares []float64) {
 
 func (p *plain) seed(key int, chance float64) {
 	p.uses[key] = []happened{{p.rows[key/p.experts], math.Inf(1), chance}}
+	if p.popular != nil {
+		p.popular.seed(key, chance)
+	}
 }
 
 // estimate is the sum over all uses of share·(1 - 2^(-rows/life))·2^(-age/life).
@@ -152,7 +168,7 @@ func (p *plain) estimate(by, key int) float64 {
 }
 
 func (p *plain) chance(key int) float64 {
-	return max(p.estimate(p.by, key), p.hope[0][key], p.hope[1][key])
+	return max(p.estimate(p.by, key), 0.1*p.popular.estimate(0, key), p.hope[0][key], p.hope[1][key])
 }
 
 // wait is the passes until the expert is expected to be used.
@@ -181,7 +197,7 @@ func TestAgainstDefinition(t *testing.T) {
 	changes, together := 0, 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12+30*int(seed%2)), Short: []float64{0.5, 8, 100}[r.IntN(3)], Long: []float64{1, 8, 500}[r.IntN(3)]}
+		c := policy.Config{Layers: 1 + r.IntN(5), Experts: 1 + r.IntN(12+30*int(seed%2)), Short: []float64{0.5, 8, 100}[r.IntN(3)], Long: []float64{1, 8, 500}[r.IntN(3)], Popular: []float64{50, 1000}[r.IntN(2)]}
 		o, p := newTest(t, c), newPlain(c)
 		keys := c.Layers * c.Experts
 		n, side := 0, policy.Ordinary
@@ -373,7 +389,7 @@ func TestConfig(t *testing.T) {
 	for _, c := range []policy.Config{
 		{}, {Layers: 1}, {Experts: 1}, {Layers: -1, Experts: 4}, {Layers: 1 << 20, Experts: 1 << 20},
 		{Layers: 1, Experts: 1, Short: -1}, {Layers: 1, Experts: 1, Long: math.NaN()},
-		{Layers: 1, Experts: 1, Short: math.Inf(1)}, {Layers: 1, Experts: 1, Long: 0.01},
+		{Layers: 1, Experts: 1, Short: math.Inf(1)}, {Layers: 1, Experts: 1, Long: 0.01}, {Layers: 1, Experts: 1, Popular: -1},
 	} {
 		if o, err := policy.New(c); err == nil || o != nil {
 			t.Errorf("%+v: %v, %v, want an error", c, o, err)

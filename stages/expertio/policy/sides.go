@@ -45,21 +45,12 @@ func (o *Order) met(side Side, key int) {
 	}
 }
 
-// forget ends what Expect said of a layer's experts on one side. The caller looks at the layer.
-func (o *Order) forget(side Side, at int) {
-	x := &o.expect[side]
+// forget ends what Expect said of a layer's experts.
+func (x *expectations) forget(at int) {
 	for _, k := range x.lists[at] {
 		x.chance[k], x.listed[k] = 0, false
-		if i := o.place[k]; i >= 0 {
-			o.up(at, int(i))
-		}
 	}
 	x.lists[at] = x.lists[at][:0]
-}
-
-// expects reports whether some expert of a layer may be expected.
-func (o *Order) expects(at int) bool {
-	return len(o.expect[Ordinary].lists[at]) > 0 || len(o.expect[Urgent].lists[at]) > 0
 }
 
 // beside tells whether ordinary steps run beside urgent ones. They do from the moment at which an

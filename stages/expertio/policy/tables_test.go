@@ -27,7 +27,7 @@ type row struct {
 const (
 	rowOptimum = "optimum, knows the future"
 	rowLRU     = "LRU"
-	rowChosen  = "expected wait, half-life 6 or 64 (kept)"
+	rowChosen  = "expected wait, half-life 6 or 64, popularity (kept)"
 )
 
 // rows returns the policies. Those that pin experts learn them from the trace learnt, and are left
