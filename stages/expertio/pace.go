@@ -129,15 +129,16 @@ func (p *pace) routed(m *stages.LayerRouted, misses int64) {
 	}
 }
 
-// room returns how many more reads the disk can do before a hint's layer is due, after the reads
-// under way that go first.
+// room returns how many more reads the disk can do before a hint's layer is due, after so many
+// guesses under way that go first. What the layers before it miss puts off the layer by as much as
+// these reads: only what they usually miss, which is in the time that is known, is to be taken off.
 func (p *pace) room(m *stages.PrefetchExperts, d due, before int) float64 {
 	lead := p.layers[m.Layer].lead[d.crowd][min(m.Ahead, farAhead)]
 	if lead == 0 || p.done < fewReads || p.busy == 0 {
 		return math.Inf(1)
 	}
 	room := lead*p.done/p.busy - float64(before)
-	for layer := max(0, m.Layer-m.Ahead+1); layer < m.Layer; layer++ {
+	for layer := max(0, m.Layer-m.Ahead); layer < m.Layer; layer++ {
 		room -= p.layers[layer].misses[d.crowd]
 	}
 	return room

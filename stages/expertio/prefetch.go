@@ -18,10 +18,12 @@ import (
 //	chance · saved > (1 - chance) · cost
 //
 // saved is the share of the read that the disk can do before the layer is due, at most 1: the time
-// left, by experience, less all that the disk has to do first (reads under way, the expected misses
-// of the layers between, and the reads of this hint so far). So a read that could not even begin in
-// time is not made. cost is what a useless read takes from others: the share of time in which the
-// disk is busy with reads that a load waits for, plus slotCost for the slot that it takes. Without
+// left, by experience, less what the disk has to do first (guesses under way, what the layers until
+// then usually miss, and the reads of this hint so far). So a read that could not even begin in
+// time is not made. Reads on demand that are under way do not count: they put off the layer by as
+// much as this read. So where a step misses many experts its guesses keep the disk busy while it
+// computes. cost is what a useless read takes from others: the share of time in which the disk is
+// busy with reads that a load waits for, plus slotCost for the slot that it takes. Without
 // experience, prefetch assumes that there is enough time.
 func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
@@ -29,7 +31,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	}
 	st, due, of := &c.layers[m.Layer], c.pace.foretold(m), side(&m.Step)
 	rank := stages.RankOf(of == policy.Urgent, true)
-	room, cost := c.pace.room(m, due, c.reading.before(rank)), c.pace.cost()
+	room, cost := c.pace.room(m, due, c.reading.guessed(rank)), c.pace.cost()
 	first := len(c.reads)
 	c.notes.hints++
 	for i, e := range m.Experts {

@@ -106,15 +106,18 @@ func TestRoom(t *testing.T) {
 		t.Fatalf("room for %v reads with 3 under way, want 2", got)
 	}
 	p.reads = 0
-	p.layers[1].misses[0] = 1.5
+	p.layers[0].misses[0], p.layers[1].misses[0] = 1, 1.5
+	if got := p.room(hint, due0(), p.reads); math.Abs(got-3.5) > 1e-9 {
+		t.Fatalf("room for %v reads, the layer before taking 1.5, want 3.5", got)
+	}
 	hint.Ahead = 2
 	p.layers[2].lead[0][2] = 7e6
-	if got := p.room(hint, due0(), p.reads); math.Abs(got-8.5) > 1e-9 {
-		t.Fatalf("room for %v reads, the layer between taking 1.5, want 8.5", got)
+	if got := p.room(hint, due0(), p.reads); math.Abs(got-7.5) > 1e-9 {
+		t.Fatalf("room for %v reads, the layers before taking 1 and 1.5, want 7.5", got)
 	}
 	// Now by the core itself: room for 2.5 reads takes two at a chance of a half, and the third
 	// only for a good one.
-	p.layers[1].misses[0] = 0
+	p.layers[0].misses[0], p.layers[1].misses[0] = 0, 0
 	p.layers[2].lead[0][1] = 2.5 * 0.7e6
 	got, reads := r.hint(2, 1, []int32{20, 21, 22, 23}, []float32{0.5, 0.5, 0.3, 0.3})
 	if !slices.Equal(got, []int32{20, 21}) {
@@ -129,6 +132,28 @@ func TestRoom(t *testing.T) {
 }
 
 func due0() due { return due{} }
+
+// TestDemandPutsOff has a layer miss four experts, which is more than it usually does. That leaves
+// no less room for guesses about the next layer, which comes so much later; guesses under way do.
+func TestDemandPutsOff(t *testing.T) {
+	r := newReader(t, Config{Layers: 2, Experts: 32, Slots: 64, WaveSlots: 2, RingDepth: 1})
+	p := &r.c.pace
+	p.done, p.busy, p.layers[1].lead[0][1] = fewReads, fewReads*1e6, 2e6
+	b := &stages.Batch{Rows: make([]stages.Row, 1), Segments: []stages.Segment{{Rows: 1}}, Costs: make([]stages.Cost, 1)}
+	plan := &stages.RoutePlan{TopK: 4, Picks: []int32{0, 1, 2, 3}, Weights: make([]float32, 4)}
+	for i := range 4 {
+		plan.Uses = append(plan.Uses, stages.ExpertUse{Expert: int32(i), Pairs: []int32{int32(i)}})
+	}
+	if reads := r.step(&stages.LayerRouted{Step: stages.Step{ID: 1, Batch: b}, Plan: plan}, 1); len(reads) != 4 {
+		t.Fatalf("%d reads on demand, want 4", len(reads))
+	}
+	p.layers[0].misses[0] = 0
+	for _, want := range [][]int32{{20, 21}, nil} {
+		if got, _ := r.hint(1, 1, []int32{20, 21, 22}, []float32{0.9, 0.9, 0.9}); !slices.Equal(got, want) {
+			t.Errorf("experts %v are read, want %v", got, want)
+		}
+	}
+}
 
 // TestLikelierStays fills a pool with foretold experts: less likely ones do not push them out,
 // likelier ones do, and what is pushed out unused is wasted.

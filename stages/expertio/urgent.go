@@ -76,12 +76,21 @@ type under struct {
 func (u *under) begun(r stages.Rank)  { u.ranks[r-stages.GuessRead]++ }
 func (u *under) ended(r stages.Rank)  { u.ranks[r-stages.GuessRead]-- }
 func (u *under) of(r stages.Rank) int { return u.ranks[r-stages.GuessRead] }
-func (u *under) all() int             { return u.before(stages.GuessRead) + u.late }
 
-// before returns how many reads go before a new one of a rank.
-func (u *under) before(r stages.Rank) (n int) {
+// all returns how many there are.
+func (u *under) all() (n int) {
+	for _, k := range u.ranks {
+		n += k
+	}
+	return n + u.late
+}
+
+// guessed returns how many guesses go before a new one of a rank.
+func (u *under) guessed(r stages.Rank) (n int) {
 	for ; r <= stages.UrgentRead; r++ {
-		n += u.of(r)
+		if r.Speculative() {
+			n += u.of(r)
+		}
 	}
 	return n
 }
