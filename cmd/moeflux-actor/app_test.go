@@ -107,7 +107,7 @@ func TestBadUsage(t *testing.T) {
 		want string // in the message
 	}{
 		{"nothing", nil, "no command given; commands: run, serve, convert"},
-		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, serve, convert, inspect, logits, dump, eval, tokenize`},
+		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, serve, convert, pull, inspect, logits, dump, eval, tokenize`},
 		{"a command that does not exist yet", []string{"host"}, `unknown command "host"; commands:`},
 		{"help of an unknown command", []string{"help", "fly"}, `unknown command "fly"`},
 		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},

@@ -12,12 +12,29 @@ import (
 )
 
 type convertCmd struct {
-	Src        string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
-	Dst        string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
+	Src string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
+	Dst string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
+	conversionFlags
+	JSON bool `name:"json" help:"Print one JSON object at the end: dst, seconds."`
+}
+
+// conversionFlags say how checkpoints become packed models.
+type conversionFlags struct {
 	Bits       int    `default:"0" placeholder:"B" help:"Quantise matrices that are not quantised yet, in groups of 64, to 4 or 8 bits; 0 keeps them as they are. Fewer bits are smaller, faster and less exact."`
 	ExpertBits int    `default:"0" placeholder:"B" help:"Quantise routed experts to 2, 4 or 8 bits, even those that are quantised to more bits already; 0 means as --bits says. Two bits halve disk reads again compared with four, at a considerable loss of quality."`
 	Layout     string `placeholder:"NAME" help:"How quantised matrices are stored: panels (16 rows together, which the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
-	JSON       bool   `name:"json" help:"Print one JSON object at the end: dst, seconds."`
+}
+
+// options returns what the flags say.
+func (c *conversionFlags) options() (convert.Options, error) {
+	if c.Bits != 0 && c.Bits != 4 && c.Bits != 8 {
+		return convert.Options{}, process.Usagef("--bits %d: must be 4 or 8, or 0 to keep matrices as they are", c.Bits)
+	}
+	if b := c.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
+		return convert.Options{}, process.Usagef("--expert-bits %d: must be 2, 4 or 8, or 0 for that of --bits", b)
+	}
+	rowOrder, err := parseLayout(c.Layout)
+	return convert.Options{Bits: c.Bits, ExpertBits: c.ExpertBits, RowOrder: rowOrder}, err
 }
 
 // parseLayout returns whether --layout asks for rows; "" is the default.
@@ -31,37 +48,23 @@ func parseLayout(name string) (rowOrder bool, err error) {
 
 // Run converts.
 func (c *convertCmd) Run(ctx context.Context, inv *process.Invocation) error {
-	if c.Bits != 0 && c.Bits != 4 && c.Bits != 8 {
-		return process.Usagef("--bits %d: must be 4 or 8, or 0 to keep matrices as they are", c.Bits)
-	}
-	if b := c.ExpertBits; b != 0 && b != 2 && b != 4 && b != 8 {
-		return process.Usagef("--expert-bits %d: must be 2, 4 or 8, or 0 for that of --bits", b)
-	}
-	rowOrder, err := parseLayout(c.Layout)
+	o, err := c.options()
 	if err != nil {
 		return err
 	}
 	begin := inv.Env.Now()
 	bar := process.NewProgress(inv)
-	err = convert.Convert(ctx, c.Src, c.Dst, convert.Options{
-		Bits:       c.Bits,
-		ExpertBits: c.ExpertBits,
-		RowOrder:   rowOrder,
-		Progress: func(p convert.Progress) {
-			if p.Warning != "" {
-				bar.Clear()
-				inv.Say("%s", p.Warning)
-			}
-			bar.Update(p.Step, p.Done, p.Total, figures.Bytes)
-		},
-	})
-	bar.Clear()
-	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		inv.Say("interrupted; give the same command again to go on from here")
-		return process.ErrInterrupted
+	o.Progress = func(p convert.Progress) {
+		if p.Warning != "" {
+			bar.Clear()
+			inv.Say("%s", p.Warning)
+		}
+		bar.Update(p.Step, p.Done, p.Total, figures.Bytes)
 	}
+	err = convert.Convert(ctx, c.Src, c.Dst, o)
+	bar.Clear()
 	if err != nil {
-		return err
+		return resumable(ctx, inv, err)
 	}
 	seconds := inv.Env.Now().Sub(begin).Seconds()
 	if c.JSON {
@@ -69,4 +72,14 @@ func (c *convertCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	}
 	_, err = fmt.Fprintf(inv.Stdout, "%s is complete after %.0f s; run it with %s run --model %s -p TEXT\n", c.Dst, seconds, process.Program, c.Dst)
 	return err
+}
+
+// resumable returns what the error of a command is that goes on where it was interrupted, and says
+// so.
+func resumable(ctx context.Context, inv *process.Invocation, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	inv.Say("interrupted; give the same command again to go on from here")
+	return process.ErrInterrupted
 }

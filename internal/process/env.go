@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/internal/device"
+	"github.com/moeflux/moeflux-actor/internal/hub"
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/internal/userdirs"
 )
@@ -41,6 +43,7 @@ type Env struct {
 	Dumb       bool          // terminals here understand no escape sequences
 	NoColour   bool          // the user wants no colours and the like
 	APIKeys    string        // of those who may ask a server, as its file of keys has them
+	Hub        hub.Config    // where models are published, and who asks there
 	Editor     func() (converse.LineReader, error)
 	WrapDevice func(gpu.Device) gpu.Device // puts a device of the test's own around it; nil for none
 }
@@ -57,6 +60,7 @@ func SystemEnv(start time.Time) Env {
 		Interrupts:  &Interrupts{}, Editor: converse.NewLineEditor,
 		Dumb: slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")), NoColour: os.Getenv("NO_COLOR") != "",
 		APIKeys: os.Getenv("MOEFLUX_API_KEYS"),
+		Hub:     hub.Config{Endpoint: os.Getenv("HF_ENDPOINT"), Token: os.Getenv("HF_TOKEN"), Transport: hub.NewTransport(http.ProxyFromEnvironment)},
 		Terminal: func(stream any) bool {
 			f, ok := stream.(*os.File)
 			return ok && term.IsTerminal(int(f.Fd()))

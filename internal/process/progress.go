@@ -22,6 +22,7 @@ type Progress struct {
 
 	begun, shown time.Time
 	last         string // what the bar's line holds
+	moved        *rate  // what Moved told; nil if it was not called
 }
 
 func NewProgress(inv *Invocation) *Progress {
@@ -53,7 +54,16 @@ func (p *Progress) Update(what string, done, total int64, amount func(int64) str
 		share = min(1, float64(done)/float64(total))
 	}
 	text := fmt.Sprintf("%s: %s of %s (%.0f%%)", what, amount(done), amount(total), math100(share))
-	if left := p.timeLeft(now, share); left > 0 {
+	left := p.timeLeft(now, share)
+	if p.moved != nil {
+		if speed := p.moved.perSecond(now); speed > 0 {
+			text += fmt.Sprintf(", %s/s", amount(int64(speed)))
+			left = time.Duration(float64(total-done) / speed * float64(time.Second)).Round(time.Second)
+		} else {
+			left = 0
+		}
+	}
+	if left > 0 {
 		text += fmt.Sprintf(", %s left", left)
 	}
 	if !p.terminal {
@@ -67,6 +77,19 @@ func (p *Progress) Update(what string, done, total int64, amount func(int64) str
 		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
 		p.last = text
 	}
+}
+
+// Moved tells how many units this call has brought so far, before an Update: then the time left is
+// that of their rate in the last seconds, and the rate is shown. Without it all that is done
+// counts, which is wrong for work that began in the middle.
+func (p *Progress) Moved(n int64) {
+	if p == nil {
+		return
+	}
+	if p.moved == nil {
+		p.moved = &rate{}
+	}
+	p.moved.add(p.now(), n)
 }
 
 // math100 rounds down, so that 100% means done.

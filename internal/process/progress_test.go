@@ -33,6 +33,31 @@ func TestProgressLines(t *testing.T) {
 	}
 }
 
+// Work that began in the middle shows its rate, and the time that the rest takes at that.
+func TestProgressRate(t *testing.T) {
+	p, out, now := newTestProgress(false)
+	for i := range int64(60) { // 2 a second from 800 on, and 4 a second after 20 s
+		moved := 2 * i
+		if i > 20 {
+			moved = 40 + 4*(i-20)
+		}
+		p.Moved(moved)
+		p.Update("work", 800+moved, 1200, FormatCount)
+		*now = now.Add(time.Second)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 11 || lines[0] != "moeflux-actor: work: 810 of 1200 (67%), 2/s, 3m15s left" || lines[10] != "moeflux-actor: work: 980 of 1200 (81%), 4/s, 55s left" {
+		t.Errorf("%d lines, %q", len(lines), lines)
+	}
+	p, out, now = newTestProgress(false)
+	*now = now.Add(6 * time.Second)
+	p.Moved(0)
+	p.Update("work", 800, 1200, FormatCount)
+	if out.String() != "moeflux-actor: work: 800 of 1200 (66%)\n" {
+		t.Errorf("nothing came yet: %q", out)
+	}
+}
+
 func TestProgressOfShortWorkIsSilent(t *testing.T) {
 	p, out, _ := newTestProgress(false)
 	p.Update("work", 1, 2, FormatCount)

@@ -171,11 +171,10 @@ func refuseExisting(dst string) error {
 	case len(entries) == 0:
 		return nil
 	}
-	why := "exists and is not empty: remove it or choose another target"
 	if _, err := os.Stat(filepath.Join(dst, ChecksumsName)); err == nil {
-		why = "holds a converted model already: use it, or remove it to convert again"
+		return &ExistsError{Path: dst, Why: "holds a converted model already: use it, or remove it to convert again", Complete: true}
 	}
-	return &ExistsError{Path: dst, Why: why}
+	return &ExistsError{Path: dst, Why: "exists and is not empty: remove it or choose another target"}
 }
 
 // input is an opened source and the plan of its conversion.

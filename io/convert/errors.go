@@ -77,8 +77,9 @@ func (e *WriteError) Unwrap() error { return e.Err }
 
 // ExistsError reports that the target, or the directory where it is prepared, already exists.
 type ExistsError struct {
-	Path string
-	Why  string
+	Path     string
+	Why      string
+	Complete bool // the target holds a converted model
 }
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("convert: %s: %s", e.Path, e.Why) }

@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/tokenizer"
@@ -33,6 +34,10 @@ var smallNames = []string{
 	configName, generationName, tokenizerName, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 	"vocab.json", "merges.txt", "tokenizer.model", tiktokenName, "chat_template.jinja", "chat_template.json",
 }
+
+// SmallFiles returns the names of the files beside the tensors that are copied if the source has
+// them. A source must have config.json.
+func SmallFiles() []string { return slices.Clone(smallNames) }
 
 // smallFile is one file to be copied.
 type smallFile struct {
