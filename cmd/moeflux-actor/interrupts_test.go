@@ -69,9 +69,9 @@ func TestDumpSignal(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Error(err)
 	}
-	var files []string
-	for end := time.Now().Add(20 * time.Second); len(files) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		files, _ = filepath.Glob(filepath.Join(dir, "flight-*.records"))
+	file := ""
+	for end := time.Now().Add(20 * time.Second); file == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		file = flightOf(dir, "SIGUSR1")
 	}
 	if _, err := text.Peek(1); err != nil {
 		t.Errorf("no more text: %v", err)
@@ -80,13 +80,21 @@ func TestDumpSignal(t *testing.T) {
 		t.Error(err)
 	}
 	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted || len(files) != 1 {
-		t.Fatalf("exit %d, files %v, stderr %q; want %d and one file", got, files, stderr.String(), exitInterrupted)
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted || file == "" || !strings.Contains(stderr.String(), file) {
+		t.Fatalf("exit %d, file %q, stderr %q; want %d and a file that it names", got, file, stderr.String(), exitInterrupted)
 	}
-	r, err := readRecords(files[0])
-	if err != nil || r.Meta.Reason != "SIGUSR1" || !strings.Contains(stderr.String(), files[0]) {
-		t.Errorf("%v; reason %q; stderr %q", err, r.Meta.Reason, stderr.String())
+}
+
+// flightOf returns the file of records that was written for a reason, or "". On a busy machine
+// there may be others, of tokens that were slow.
+func flightOf(dir, reason string) string {
+	files, _ := filepath.Glob(filepath.Join(dir, "flight-*.records"))
+	for _, f := range files {
+		if r, err := readRecords(f); err == nil && r.Meta.Reason == reason {
+			return f
+		}
 	}
+	return ""
 }
 
 // A command that waits for stdin ends when it is interrupted.

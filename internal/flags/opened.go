@@ -25,6 +25,7 @@ type Opened struct {
 	Engine   *actors.Engine   // the model's
 	Exporter *export.Exporter // nil if nothing is traced
 	usr1     chan os.Signal   // nil if it has no effect of ours
+	dumped   chan struct{}    // closed after the last usr1
 	Say      func(format string, args ...any)
 
 	MemoryLimit int64 // of the cgroup; 0 for none
@@ -88,7 +89,7 @@ func (f *Engine) Open(ctx context.Context, inv *process.Invocation, o moeflux.Op
 	}
 	s.Engine = s.Model.Engine()
 	if f.FlightDir != "" {
-		s.usr1 = make(chan os.Signal, 1)
+		s.usr1, s.dumped = make(chan os.Signal, 1), make(chan struct{})
 		signal.Notify(s.usr1, syscall.SIGUSR1)
 		go s.dumpRecords()
 	}
@@ -128,6 +129,7 @@ func CloseExporter(x *export.Exporter, say func(format string, args ...any)) err
 
 // dumpRecords has the engine's records written at each SIGUSR1.
 func (s *Opened) dumpRecords() {
+	defer close(s.dumped)
 	for range s.usr1 {
 		if path, err := s.Engine.DumpRecords(context.Background(), "SIGUSR1"); err != nil {
 			s.Say("the records were not written: %s", OneLine(err))
@@ -164,13 +166,17 @@ const ExportPatience = 5 * time.Second
 // answer is not waited for: the program has something to say, and ends.
 func (s *Opened) Close() error {
 	var errs []error
+	ctx, cancel := context.WithTimeout(context.Background(), ClosePatience)
+	defer cancel()
 	if s.usr1 != nil {
 		signal.Stop(s.usr1)
 		close(s.usr1)
+		select {
+		case <-s.dumped: // and where the file is has been said
+		case <-ctx.Done():
+		}
 	}
 	if s.Model != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), ClosePatience)
-		defer cancel()
 		err := s.Model.Close(ctx)
 		if left, ok := errors.AsType[*actors.LeftBehindError](err); ok && !left.Spans {
 			return &stuckError{left} // the device is still in use
