@@ -4,7 +4,7 @@ package model
 const Mistral4 Arch = "mistral4"
 
 var mistral4 = family{
-	arch:       Mistral4,
+	arch: Mistral4, toolCalls: "mistral",
 	keys:       deepseekKeys,
 	defaults:   defaults{normTopK: true},
 	checkpoint: Checkpoint{FloatRouter: true},

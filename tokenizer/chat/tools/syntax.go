@@ -19,6 +19,7 @@ const (
 	GLM      Format = "glm"      // GLM 4.5 to 4.7: <arg_key> and <arg_value>
 	MiniMax  Format = "minimax"  // MiniMax M2: <minimax:tool_call>
 	Hunyuan  Format = "hunyuan"  // Hy3: <tool_calls:opensource>
+	Mistral  Format = "mistral"  // Mistral Small 4: [TOOL_CALLS] and [ARGS]
 )
 
 // Syntax is how a model marks what is not text.
@@ -29,6 +30,7 @@ type Syntax struct {
 
 var forms = map[Format]form{
 	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax, Hunyuan: hunyuan,
+	Mistral: mistralForm{},
 }
 
 // signs are what templates hold that tell a form, the tellingest first: several hold <tool_call>.
@@ -38,6 +40,7 @@ var signs = []struct {
 }{
 	{"<arg_key>", GLM},
 	{"<tool_calls:opensource>", Hunyuan},
+	{"[ARGS]", Mistral},
 	{"<minimax:tool_call>", MiniMax},
 	{"<function=", Coder},
 	{"<｜tool▁calls▁begin｜>", DeepSeek},
