@@ -10,7 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/demo"
-	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/stages/sample/constraint"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
@@ -41,9 +41,10 @@ type Generator interface {
 
 var _ Generator = (*Model)(nil)
 
-// Open opens the model in a packed directory, as "moeflux-actor convert" writes it. ctx bounds the
-// opening only. The caller closes the model. Errors: *NotModelError, *MemoryError,
-// *ContextMemoryError, *DeviceError, *UnfinishedError, and those of files.
+// Open opens the model in a packed directory, as "moeflux-actor convert" writes it, or in a GGUF
+// file, which is computed with in place. ctx bounds the opening only. The caller closes the model.
+// Errors: *NotModelError, *MemoryError, *ContextMemoryError, *DeviceError, *UnfinishedError, and
+// those of files.
 func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 	m := &Model{dir: dir, log: o.Config.Logger}
 	if m.log == nil {
@@ -57,7 +58,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 	m.words = sync.OnceValue(func() *constraint.Vocabulary { return m.vocabulary(nil) })
 	m.markedWords = sync.OnceValue(m.markVocabulary)
 	m.chat = sync.OnceValues(func() (*dialect, error) { return m.readDialect(now) })
-	if err := weights.CheckDir(dir); err != nil {
+	if err := modelfiles.Check(dir); err != nil {
 		return nil, err
 	}
 	if err := m.openEngine(ctx, dir, o); err != nil {
@@ -74,7 +75,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Model, err error) {
 // Plan returns the settings that Open would use at this moment, without the memory that it would
 // take. The errors are those of Open up to there.
 func Plan(dir string, o Options) (info Info, err error) {
-	if err := weights.CheckDir(dir); err != nil {
+	if err := modelfiles.Check(dir); err != nil {
 		return info, err
 	}
 	cfg, mine, err := o.resolve(dir)
@@ -85,7 +86,7 @@ func Plan(dir string, o Options) (info Info, err error) {
 		defer func() { err = errors.Join(err, cfg.Device.Close()) }()
 	}
 	if info, err = actors.Plan(cfg); err != nil {
-		return info, weights.Explain(dir, err)
+		return info, modelfiles.Explain(dir, err)
 	}
 	return info, nil
 }
@@ -109,7 +110,7 @@ func (m *Model) openEngine(ctx context.Context, dir string, o Options) error {
 	if errors.As(err, new(*actors.RecordsError)) { // not the model's fault
 		return err
 	}
-	return weights.Explain(dir, err)
+	return modelfiles.Explain(dir, err)
 }
 
 // Demo opens the built-in model with the options that suit the machine: 17 million parameters that
@@ -133,13 +134,13 @@ func DemoDir(ctx context.Context, cacheDir string) (string, error) {
 	return demo.Dir(ctx, folder, nil)
 }
 
-// loadTokenizer loads the tokenizer of a packed model directory.
+// loadTokenizer loads the tokenizer of a packed model directory or a GGUF file.
 func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
-	text, ok := weights.TextDir(dir)
-	if !ok {
+	t, err := modelfiles.Tokenizer(dir)
+	if err == nil && t == nil {
 		return nil, &NoTokenizerError{Dir: dir}
 	}
-	return tokenizer.LoadDir(text)
+	return t, err
 }
 
 // Close ends the model: it takes no new requests and lets those under way finish. When ctx ends
@@ -224,7 +225,7 @@ func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
 	if m.text == nil {
 		return nil, errTokensOnly
 	}
-	template, err := chat.Load(m.dir, chat.Options{Now: now})
+	template, err := modelfiles.Template(m.dir, chat.Options{Now: now})
 	if err != nil {
 		return nil, err
 	}

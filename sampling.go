@@ -3,7 +3,7 @@ package moeflux
 import (
 	"math/rand/v2"
 
-	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages/sample"
 )
@@ -40,7 +40,7 @@ type Sampling struct {
 // which of its keys ask for something that this engine does not do and ignores. Without such a file
 // all is nil.
 func Defaults(dir string) (s Sampling, ignored []string, err error) {
-	own, err := weights.ReadGeneration(dir)
+	own, err := modelfiles.Generation(dir)
 	if own == nil || err != nil {
 		return s, nil, err
 	}

@@ -3,7 +3,7 @@ package actors
 import (
 	"errors"
 
-	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
@@ -26,30 +26,22 @@ type Contents struct {
 func Describe(cfg Config) (Contents, error) {
 	c, err := describe(cfg)
 	if err != nil {
-		return Contents{}, weights.Explain(cfg.Model, err)
+		return Contents{}, modelfiles.Explain(cfg.Model, err)
 	}
 	return c, nil
 }
 
 func describe(cfg Config) (c Contents, err error) {
-	m, err := weights.ReadConfig(cfg.Model)
+	f, err := modelfiles.Open(cfg.where())
 	if err != nil {
 		return Contents{}, err
 	}
-	w, err := weights.Open(cfg.Model)
-	if err != nil {
-		return Contents{}, err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
+	m, w, x := f.Config, f.Weights, f.Experts
 	embed, err := w.Matrix("model.embed_tokens", m.VocabSize, m.HiddenSize)
 	if err != nil {
 		return Contents{}, err
 	}
-	x, err := openExperts(cfg, m)
-	if err != nil {
-		return Contents{}, err
-	}
-	defer func() { err = errors.Join(err, x.Close()) }()
 	experts := int64(x.Experts()) * int64(len(x.Layers()))
 	c = Contents{
 		Model: m, Record: x.Layout(), WeightBytes: int64(len(w.Mapping())), ExpertBytes: experts * int64(x.Layout().Bytes), PanelBytes: w.PanelBytes(),

@@ -10,7 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
-	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/snapshot"
 )
 
@@ -28,7 +28,7 @@ func identityOf(cfg Config) identity {
 		former: sync.OnceValues(func() (fingerprint.Fingerprint, error) {
 			folder := ""
 			if cfg.ExpertsDir != "" {
-				m, err := weights.ReadConfig(cfg.Model)
+				m, err := modelfiles.Config(cfg.Model)
 				if err != nil {
 					return fingerprint.Fingerprint{}, err
 				}

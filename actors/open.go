@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,8 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
-	"github.com/moeflux/moeflux-actor/io/weights"
-	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 )
 
 // Open opens a model with an actor system of its own. ctx bounds the opening only: when it ends,
@@ -127,38 +125,24 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 
 // openModel reads the configuration and opens the packed files.
 func (e *Engine) openModel(cfg Config) (err error) {
-	if e.model, err = weights.ReadConfig(cfg.Model); err != nil {
+	f, err := modelfiles.Open(cfg.where())
+	if err != nil {
 		return err
 	}
-	if e.weights, err = weights.Open(cfg.Model); err != nil {
-		return err
+	e.model, e.weights, e.experts = f.Config, f.Weights, f.Experts
+	if cfg.ExpertIO == ExpertIOMmap && e.experts.Spread() {
+		return fmt.Errorf("actors: Config.ExpertIO is mmap, but the experts of %s lie in pieces, which cannot be mapped; leave it to auto", cfg.Model)
 	}
-	if err := e.weights.Check(e.model); err != nil {
-		return err
-	}
-	e.experts, err = openExperts(cfg, e.model)
-	return err
+	return nil
+}
+
+// where names the files of the model that a Config names.
+func (c *Config) where() modelfiles.Where {
+	return modelfiles.Where{Path: c.Model, ExpertsDir: c.ExpertsDir, Partial: c.Partial}
 }
 
 // OpenExperts opens the expert files of the model that a Config names, without an engine.
-func OpenExperts(cfg Config) (*expertfile.File, error) {
-	m, err := weights.ReadConfig(cfg.Model)
-	if err != nil {
-		return nil, err
-	}
-	return openExperts(cfg, m)
-}
-
-// openExperts opens the expert files that a Config names.
-func openExperts(cfg Config, m *model.Config) (*expertfile.File, error) {
-	switch {
-	case cfg.Partial:
-		return expertfile.OpenPartial(cmp.Or(cfg.ExpertsDir, cfg.Model), m, cfg.ExpertsDir != "")
-	case cfg.ExpertsDir != "":
-		return expertfile.OpenIn(cfg.ExpertsDir, m)
-	}
-	return expertfile.Open(cfg.Model, m)
-}
+func OpenExperts(cfg Config) (*expertfile.File, error) { return modelfiles.Experts(cfg.where()) }
 
 // settle chooses settings that suit the opened files and the available memory.
 func (e *Engine) settle(cfg Config) error {
@@ -172,6 +156,9 @@ func (e *Engine) settle(cfg Config) error {
 	mem, err := e.memory.Measure()
 	if err != nil {
 		return err
+	}
+	if e.weights.Made() { // they have their memory already
+		mem.Available += int64(len(e.weights.Mapping()))
 	}
 	f := files{
 		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,

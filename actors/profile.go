@@ -6,8 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/io/profile"
-	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -34,7 +34,7 @@ func ReadProfile(cfg Config) (*profile.Profile, error) {
 	if cfg.Profile == "" {
 		return nil, fs.ErrNotExist
 	}
-	m, err := weights.ReadConfig(cfg.Model)
+	m, err := modelfiles.Config(cfg.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,12 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/jsonlines"
 	"github.com/moeflux/moeflux-actor/internal/process"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
 type chatTemplateCmd struct {
-	Model    string `placeholder:"DIR" help:"Use the chat template of this model directory. Default: the demo model."`
+	Model    string `placeholder:"DIR|FILE.gguf" help:"Use the chat template of this model directory or GGUF file. Default: the demo model."`
 	Template string `placeholder:"FILE" help:"Use the chat template in this file."`
 	BOS      string `name:"bos" placeholder:"TEXT" help:"The template's bos_token. Default: the model's; with --template, none."`
 	EOS      string `name:"eos" placeholder:"TEXT" help:"The template's eos_token. Default: the model's; with --template, none."`
@@ -45,5 +46,5 @@ func (c *chatTemplateCmd) open(ctx context.Context, inv *process.Invocation) (*c
 	if err != nil {
 		return nil, err
 	}
-	return chat.Load(dir, o)
+	return modelfiles.Template(dir, o)
 }

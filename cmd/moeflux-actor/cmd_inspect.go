@@ -12,6 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -103,7 +104,7 @@ func (c *inspectCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	if ggufinfo.Is(c.Model) {
+	if gguf.Is(c.Model) {
 		return c.gguf(inv)
 	}
 	of, err := filesOf(ctx, inv, &c.Engine)

@@ -11,7 +11,7 @@ import (
 )
 
 type tokenizeCmd struct {
-	Model       string `placeholder:"DIR" help:"Use the tokenizer of this model directory. Default: the demo model."`
+	Model       string `placeholder:"DIR|FILE.gguf" help:"Use the tokenizer of this model directory or GGUF file. Default: the demo model."`
 	Tokenizer   string `placeholder:"FILE" help:"Use this tokenizer.json or tiktoken.model."`
 	CacheDir    string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 	Decode      bool   `help:"Turn ids into text instead of text into ids."`

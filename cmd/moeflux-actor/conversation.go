@@ -9,6 +9,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/converse"
 	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/process"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
@@ -52,7 +53,7 @@ func (c *runCmd) runChat(ctx context.Context, inv *process.Invocation, within *b
 	if err != nil {
 		return err
 	}
-	if _, err := chat.Load(dir, chat.Options{}); err != nil { // opening the model may take long
+	if _, err := modelfiles.Template(dir, chat.Options{}); err != nil { // opening the model may take long
 		return cannotChat(err)
 	}
 	return c.withModel(ctx, inv, func(s *flags.Opened) error {

@@ -22,7 +22,7 @@ import (
 
 // fleetFlags say which models serve has, and which of them are in memory.
 type fleetFlags struct {
-	Model       []string      `sep:"none" placeholder:"[NAME=]DIR" help:"A packed model directory, and the name by which clients ask for it; may be given several times. Default: the demo model, and the directory's name."`
+	Model       []string      `sep:"none" placeholder:"[NAME=]DIR|FILE.gguf" help:"A packed model directory or a GGUF file, and the name by which clients ask for it; may be given several times. Default: the demo model, and the directory's name."`
 	Alias       []string      `sep:"none" placeholder:"ALIAS=NAME" help:"A further name of a model; may be given several times."`
 	Name        []string      `placeholder:"NAME" help:"Further names of the first model."`
 	Pin         []string      `placeholder:"NAME" help:"A model that is loaded at the start and never unloaded; may be given several times. The first model is loaded at the start as well, but may be unloaded."`

@@ -1,11 +1,7 @@
 package bench
 
 import (
-	"errors"
-	"io/fs"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 
 	"github.com/moeflux/moeflux-actor/io/synth"
 )
@@ -31,8 +27,11 @@ func Prompts(m *Model, stride int) (prompt func(k, n int) []int32, err error) {
 // with its prompt: what follows a prompt in the chain is what its text decodes.
 func newPrompts(m *Model, stride int) (*prompts, error) {
 	vocab := m.Engine.Model().VocabSize
-	_, err := os.Stat(filepath.Join(m.Config.Model, synth.RecordName))
-	if errors.Is(err, fs.ErrNotExist) {
+	chain, err := synth.Wrote(m.Config.Model)
+	if err != nil {
+		return nil, err
+	}
+	if !chain {
 		return &prompts{kind: "random", prompt: func(k, n int) []int32 {
 			random, ids := rand.New(rand.NewPCG(uint64(k), 0)), make([]int32, n)
 			for i := range ids {

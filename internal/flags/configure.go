@@ -11,7 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/device"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/tuned"
-	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 )
 
 // Configure returns the engine's Config as the flags, which have passed Check, and the surroundings
@@ -28,7 +28,7 @@ func (f *Engine) Configure(ctx context.Context, inv *process.Invocation, log *sl
 		return cfg, err
 	}
 	if cfg.Profile, err = f.ProfilePath(inv, cfg.Model); err != nil {
-		err = weights.Explain(cfg.Model, err)
+		err = modelfiles.Explain(cfg.Model, err)
 	} else {
 		err = process.Usage(cfg.Validate())
 	}

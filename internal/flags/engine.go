@@ -18,7 +18,7 @@ import (
 
 // Engine are the flags of a command that opens one model.
 type Engine struct {
-	Model string `config:"Model" placeholder:"DIR" help:"The packed model directory. Default: the demo model."`
+	Model string `config:"Model" placeholder:"DIR|FILE.gguf" help:"The packed model directory, or a GGUF file (any part, if there are several), which is used in place. Default: the demo model."`
 	Settings
 }
 

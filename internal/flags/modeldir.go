@@ -8,15 +8,15 @@ import (
 	"os"
 
 	"github.com/moeflux/moeflux-actor/internal/demo"
-	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/internal/userdirs"
-	"github.com/moeflux/moeflux-actor/io/weights"
+	"github.com/moeflux/moeflux-actor/io/gguf"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
-// ModelDir returns the packed model directory to use: the one given, or the demo model, which is
-// unpacked on first use.
+// ModelDir returns the packed model directory or the GGUF file to use: the one given, or the demo
+// model, which is unpacked on first use.
 func ModelDir(ctx context.Context, inv *process.Invocation, given, cacheDir string) (string, error) {
 	if given != "" {
 		info, err := os.Stat(given)
@@ -25,10 +25,8 @@ func ModelDir(ctx context.Context, inv *process.Invocation, given, cacheDir stri
 			return "", fmt.Errorf("there is no model directory %s; make one with %s convert, or leave --model out for the demo model", given, process.Program)
 		case err != nil:
 			return "", err
-		case ggufinfo.Is(given):
-			return "", fmt.Errorf("%s cannot be opened: %s", given, ggufinfo.NotRun)
-		case !info.IsDir():
-			return "", fmt.Errorf("%s is a file, not a packed model directory as %s convert makes one", given, process.Program)
+		case !info.IsDir() && !gguf.Is(given):
+			return "", fmt.Errorf("%s is a file, neither a GGUF file nor a packed model directory as %s convert makes one", given, process.Program)
 		}
 		return given, nil
 	}
@@ -49,13 +47,13 @@ func ModelDir(ctx context.Context, inv *process.Invocation, given, cacheDir stri
 	return dir, nil
 }
 
-// LoadTokenizer loads the tokenizer of a packed model directory.
+// LoadTokenizer loads the tokenizer of a packed model directory or a GGUF file.
 func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
-	text, ok := weights.TextDir(dir)
-	if !ok {
+	t, err := modelfiles.Tokenizer(dir)
+	if err == nil && t == nil {
 		return nil, noTokenizer(dir)
 	}
-	return tokenizer.LoadDir(text)
+	return t, err
 }
 
 func noTokenizer(dir string) error {

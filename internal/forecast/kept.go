@@ -1,11 +1,7 @@
 package forecast
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/io/synth"
@@ -49,12 +45,11 @@ func Expect(i *actors.Info, t Text) (Kept, error) {
 	case i.Slots >= all: // the engine fills the rest in the background
 		return Kept{1, "since every expert has a slot"}, nil
 	}
-	_, err := os.Stat(filepath.Join(t.Config.Model, synth.RecordName))
-	switch {
-	case err == nil:
-		return byLaw(i, t)
-	case !errors.Is(err, fs.ErrNotExist):
+	switch chain, err := synth.Wrote(t.Config.Model); {
+	case err != nil:
 		return Kept{}, err
+	case chain:
+		return byLaw(i, t)
 	}
 	if kept, ok := byProfile(i, t.Config); ok {
 		return kept, nil

@@ -5,14 +5,12 @@ package ggufinfo
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/io/gguf"
+	"github.com/moeflux/moeflux-actor/io/ggufmodel"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
 	"github.com/moeflux/moeflux-actor/tokenizer"
@@ -31,7 +29,7 @@ type Info struct {
 	Unused  int64           `json:"unused"` // bytes of tensors that a run would leave out: draft layers
 	Tensors []TypeBytes     `json:"tensors"`
 	Text    Text            `json:"text"`
-	// why the program does not run the file: at least one reason
+	// why the program does not run the file as it is; nothing if it does
 	Missing []string `json:"missing"`
 }
 
@@ -59,25 +57,6 @@ type Text struct {
 	// why the program cannot make the same ids of a text; "" if it can
 	Refused string `json:"refused,omitempty"`
 }
-
-// Is reports whether path is a GGUF file, by its first bytes or else by its name.
-func Is(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	begin := make([]byte, 4)
-	_, err = io.ReadFull(f, begin)
-	return err == nil && gguf.IsGGUF(begin) || strings.EqualFold(filepath.Ext(path), ".gguf")
-}
-
-// NotRun is why no command computes with GGUF files.
-const NotRun = "it is a GGUF file, and the program computes with packed model directories: make one with moeflux-actor convert FILE.gguf DIR"
 
 // Read tells what the model is that path is a file of, any part if there are several.
 func Read(path string) (*Info, error) {
@@ -140,7 +119,7 @@ func textOf(m *gguf.Metadata) (t Text) {
 
 // missing lists what stands between the file and a run.
 func (r *Info) missing(s *survey) []string {
-	out := []string{NotRun}
+	out := []string{}
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if r.Called == "" {
 		add("it has no general.architecture, so its tensors mean nothing certain")
@@ -151,7 +130,12 @@ func (r *Info) missing(s *survey) []string {
 		if !t.Unpacked {
 			add("%s stored as %s, of which the program knows the size alone", figures.Counted(t.Tensors, "tensor"), t.Type)
 		} else if !quant.BlockNamed(t.Type).Exact() {
-			add("%s stored as %s, which convert keeps only rounded, with --bits 4 or 8", figures.Counted(t.Tensors, "tensor"), t.Type)
+			add("%s stored as %s, which is not computed with yet: convert it with --bits 4 or 8, which rounds", figures.Counted(t.Tensors, "tensor"), t.Type)
+		}
+	}
+	if r.Arch != "" {
+		for _, line := range unread(r.File) {
+			add("%s", line)
 		}
 	}
 	switch {
@@ -170,6 +154,16 @@ func (r *Info) missing(s *survey) []string {
 		add("its text is not read: %s", r.Text.Refused)
 	}
 	return out
+}
+
+// unread returns what the reader of models finds wrong with a file, line by line.
+func unread(path string) []string {
+	m, err := ggufmodel.Open(path)
+	if err != nil {
+		return strings.Split(err.Error(), "\n")
+	}
+	m.Close()
+	return nil
 }
 
 func join(archs []model.Arch) string {

@@ -39,6 +39,9 @@ func (r *Info) String() string {
 	}
 	line("per token", "%s touched: %s resident, %s experts", figures.Bytes(r.Bytes.TouchedToken), figures.Bytes(r.Bytes.TouchedDense), figures.Bytes(r.Bytes.TouchedExp))
 	line("text", "%s", r.Text.String())
+	if len(r.Missing) == 0 {
+		line("here", "runs as it is: experts are read from the file, the rest is loaded")
+	}
 	for i, m := range r.Missing {
 		what := map[bool]string{true: "here"}[i == 0]
 		line(what, "%s%s", map[bool]string{true: "would not run: "}[i == 0], m)

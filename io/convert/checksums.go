@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
@@ -38,6 +39,9 @@ func Verify(ctx context.Context, dir string) error {
 
 // VerifyWith is Verify of a model whose experts lie in another folder.
 func VerifyWith(ctx context.Context, dir, experts string) error {
+	if gguf.Is(dir) {
+		return fmt.Errorf("convert: %s is a GGUF file, which has no checksums", dir)
+	}
 	sums, err := ReadChecksums(dir)
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func TestConvertGGUFBlocks(t *testing.T) {
 func TestConvertGGUFRounded(t *testing.T) {
 	path := fixtures.Path(t, fixtures.RoundedGGUF)
 	err := convert.Convert(context.Background(), path, filepath.Join(t.TempDir(), "pack"), unsafely(convert.Options{}))
-	if err == nil || !strings.Contains(err.Error(), `tensor "blk.`) || !strings.Contains(err.Error(), "Q5_K, which this program stores only in another form") ||
+	if err == nil || !strings.Contains(err.Error(), `tensor "blk.`) || !strings.Contains(err.Error(), "Q5_K is taken only by convert with --bits") ||
 		!strings.Contains(err.Error(), "--bits") {
 		t.Errorf("got %v", err)
 	}

@@ -85,8 +85,7 @@ func (m *found) checkExact() error {
 	if m.enc != packed || m.format.Codes() || m.block.Exact() {
 		return nil
 	}
-	return &SourceError{Tensor: m.weight.Name, Got: fmt.Sprintf("%s, which this program stores only in another form, rounded: "+
-		"ask for that with --bits 4 or 8, or take a file of another type", m.block)}
+	return &SourceError{Tensor: m.weight.Name, Got: fmt.Sprintf("%s is taken only by convert with --bits 4 or 8, which rounds it", m.block)}
 }
 
 // takeCodes takes a matrix of codes. The format follows from the tensors' types and shapes, whose

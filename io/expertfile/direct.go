@@ -30,9 +30,13 @@ func (e *DirectError) Unwrap() error { return e.Err }
 
 // UseDirect makes ReadExpert bypass the page cache from now on. ReadExpert then fails for memory
 // that does not begin at a multiple of DirectAlign. UseDirect must be called before the first
-// ReadExpert. The error is a *DirectError if the length of records is not a multiple of
-// DirectAlign, or if a file system refuses; reads then go through the page cache, as before.
+// ReadExpert. The error is a *DirectError if the length of records is not a multiple of DirectAlign
+// (where records are files' own), or if a file system refuses; reads then go through the page
+// cache, as before.
 func (f *File) UseDirect() error {
+	if f.spread != nil {
+		return f.spreadDirect()
+	}
 	if f.layout.Bytes%DirectAlign != 0 {
 		return &DirectError{Why: fmt.Sprintf("records are %d bytes long, which is not a multiple of %d", f.layout.Bytes, DirectAlign)}
 	}

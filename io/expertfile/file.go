@@ -29,6 +29,7 @@ type File struct {
 	calls   preads
 	sums    Sums            // nil if records are not checked
 	missing []*MissingError // of OpenPartial
+	spread  *spread         // where records lie in files of another form, nil for layer files
 }
 
 // layerFile is one layer's file. The mapping is made on the first call of Map.
@@ -138,30 +139,38 @@ func Find(dir string, cfg *model.Config) string {
 
 // open opens one layer's file and returns its size.
 func (f *File) open(layer int, path string) (int64, error) {
-	file, err := os.Open(path)
+	l, size, err := f.openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, &MissingError{Path: path, Layer: layer, Err: err}
 	}
 	if err != nil {
 		return -1, fmt.Errorf("expertfile: %w", err)
 	}
+	f.files[layer] = l
+	return size, nil
+}
+
+// openFile opens a regular file and returns its size.
+func (f *File) openFile(path string) (*layerFile, int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, -1, err
+	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", path)
 	}
-	if err != nil {
-		file.Close()
-		return -1, fmt.Errorf("expertfile: %w", err)
+	var raw syscall.RawConn
+	if err == nil {
+		raw, err = file.SyscallConn()
 	}
-	raw, err := file.SyscallConn()
 	if err != nil {
 		file.Close()
-		return -1, fmt.Errorf("expertfile: %w", err)
+		return nil, -1, err
 	}
 	l := &layerFile{path: path, file: file, raw: raw, calls: &f.calls}
 	l.read = l
-	f.files[layer] = l
-	return info.Size(), nil
+	return l, info.Size(), nil
 }
 
 // ReadAt reads once. Unlike os.File's it does not continue after a short read: a direct read could
@@ -259,6 +268,9 @@ func (f *File) ReadExpert(layer, expert int, dst []byte) error {
 		}
 		return &ReadError{Path: path, Layer: layer, Expert: expert, OffsetBytes: at, WantLen: size, GotLen: got, Err: err}
 	}
+	if f.spread != nil {
+		return f.gather(layer, expert, dst)
+	}
 	l := f.files[layer]
 	switch {
 	case l == nil:
@@ -319,9 +331,13 @@ func readFull(r io.ReaderAt, dst []byte, at int64, unit int) (int, error) {
 }
 
 // Map returns a read-only mapping of a layer's file: Experts() records of Layout().Bytes. It is
-// valid until Close, and the same on every call. If the file is truncated meanwhile, reads of the
+// valid until Close, and the same on every call. Records that are spread over a file are copied to
+// memory for that. If the file is truncated meanwhile, reads of the
 // lost part fault.
 func (f *File) Map(layer int) ([]byte, error) {
+	if f.spread != nil {
+		return f.copyLayer(layer)
+	}
 	l := f.files[layer]
 	if l == nil {
 		return nil, fmt.Errorf("expertfile: map layer %d: %w", layer, errNoLayer)
@@ -366,6 +382,9 @@ func (f *File) Close() error {
 		if l := f.files[layer]; l != nil {
 			errs = append(errs, l.close())
 		}
+	}
+	if f.spread != nil {
+		errs = append(errs, f.spread.close())
 	}
 	return errors.Join(errs...)
 }

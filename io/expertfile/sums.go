@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,6 +149,9 @@ func (f *File) parseSums(raw []byte) (Sums, error) {
 // LoadSums reads the checksums of the records for CheckRecord. It must be called before the first
 // CheckRecord. The error is a *SumsError, which wraps fs.ErrNotExist if the model has no checksums.
 func (f *File) LoadSums() error {
+	if f.spread != nil {
+		return &SumsError{Path: f.spread.files[0].path, Why: "files of this form have no checksums of records", Err: fs.ErrNotExist}
+	}
 	if len(f.layers) == 0 {
 		return &SumsError{Why: "the model has no layer with experts"}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/io/weights"
 )
 
@@ -50,6 +51,9 @@ type model struct {
 }
 
 func (m *model) add(dir, experts string) error {
+	if gguf.Is(dir) {
+		return m.addGGUF(dir)
+	}
 	var err error
 	if m.sums, err = convert.ReadChecksums(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -64,6 +68,21 @@ func (m *model) add(dir, experts string) error {
 		return err
 	}
 	return m.experts(dir, experts)
+}
+
+// addGGUF adds the files of a model: their sizes, and all that they say of themselves, which is
+// where every tensor lies and of what type it is.
+func (m *model) addGGUF(path string) error {
+	f, err := gguf.OpenModel(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, part := range f.Files() {
+		sum := sha256.Sum256(part.Begin())
+		m.line(part.Path(), part.Bytes(), hex.EncodeToString(sum[:]))
+	}
+	return nil
 }
 
 // experts adds the routed experts.

@@ -193,3 +193,29 @@ func TestFormer(t *testing.T) {
 		}
 	}
 }
+
+// A GGUF file is told from others by its size and by what it says of itself, wherever it lies.
+func TestGGUF(t *testing.T) {
+	raw, err := os.ReadFile(fixtures.GGUF(t, fixtures.MiniMaxM2BF16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(content string) Fingerprint {
+		path := filepath.Join(t.TempDir(), "minimax-m2.gguf")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return mustOf(t, path, "")
+	}
+	want := mustOf(t, fixtures.GGUF(t, fixtures.MiniMaxM2BF16), "")
+	if at(string(raw)) != want {
+		t.Error("a copy has another fingerprint")
+	}
+	if at(strings.Replace(string(raw), "Tiny", "Tini", 1)) == want || at(string(raw)+" ") == want {
+		t.Error("another file has the same fingerprint")
+	}
+	parts := fixtures.GGUF(t, fixtures.Qwen3MoEBF16)
+	if mustOf(t, parts, "") != mustOf(t, strings.Replace(parts, "00001-of", "00003-of", 1), "") {
+		t.Error("the parts of a model have several fingerprints")
+	}
+}

@@ -2,7 +2,10 @@ package gguf
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/internal/mapfault"
@@ -53,6 +56,31 @@ func OpenFile(path string) (*File, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// Is reports whether path is a GGUF file, by its first bytes or else by its name.
+func Is(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	begin := make([]byte, 4)
+	_, err = io.ReadFull(f, begin)
+	return err == nil && IsGGUF(begin) || strings.EqualFold(filepath.Ext(path), ".gguf")
+}
+
+// Begin returns what is before the data: the whole of what the file says of itself.
+func (f *File) Begin() []byte {
+	end := int64(len(f.mapping))
+	for i := range f.Tensors {
+		end = min(end, f.Tensors[i].OffsetBytes)
+	}
+	return f.mapping[:end]
 }
 
 // Path returns the path that the file was opened by.

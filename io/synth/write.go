@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -245,6 +246,15 @@ func (m *Model) record() record {
 		Format: recordFormat, Shape: m.o.Shape.Name, Layers: m.cfg.NumHiddenLayers, Vocab: m.cfg.VocabSize, Experts: m.cfg.NumExperts,
 		Seed: m.o.Seed, Route: m.o.Route, Topics: m.o.Topics, Run: m.o.Run, Layout: m.o.layout(),
 	}
+}
+
+// Wrote reports whether Write wrote the model at a path, which may be a file of another form.
+func Wrote(path string) (bool, error) {
+	_, err := os.Stat(filepath.Join(path, RecordName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Load returns the model that a directory holds, from synth.json and the configuration beside it.

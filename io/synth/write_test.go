@@ -509,3 +509,23 @@ func TestExpertsOf(t *testing.T) {
 		})
 	}
 }
+
+// A directory of another program, a file, and nothing at all are not written by Write.
+func TestWrote(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "model.gguf")
+	if err := os.WriteFile(file, []byte("GGUF"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, file, filepath.Join(dir, "none")} {
+		if wrote, err := synth.Wrote(path); wrote || err != nil {
+			t.Errorf("%s: %v, %v", path, wrote, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, synth.RecordName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if wrote, err := synth.Wrote(dir); !wrote || err != nil {
+		t.Errorf("with its record: %v, %v", wrote, err)
+	}
+}

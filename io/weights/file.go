@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,6 +25,7 @@ type File struct {
 	dir      string
 	manifest *Manifest
 	mapping  []byte // nil after Close
+	made     string // the file of another form that the weights were made of; "" if mapped
 }
 
 // Matrix says where a weight matrix [Rows, Cols] lies in Mapping. ScalesOffset and BiasesOffset
@@ -99,8 +101,12 @@ func readBounded(path string) ([]byte, error) {
 // boundary.
 func (f *File) Mapping() []byte { return f.mapping }
 
-// Path returns the path of the data file.
-func (f *File) Path() string { return filepath.Join(f.dir, DataName) }
+// Path returns the path of the data file, or of the file of another form that it was made of.
+func (f *File) Path() string { return cmp.Or(f.made, filepath.Join(f.dir, DataName)) }
+
+// Made reports whether the weights are memory of the process, which the system cannot take back and
+// read again.
+func (f *File) Made() bool { return f.made != "" }
 
 // Manifest returns the manifest. It is shared, read-only.
 func (f *File) Manifest() *Manifest { return f.manifest }

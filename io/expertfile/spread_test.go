@@ -1,0 +1,202 @@
+package expertfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// spreadModel writes experts of three layers into two files, at places that are multiples of 32 as
+// in GGUF files, gate and up of layer 1 together. It returns where they are and what the records
+// must be.
+func spreadModel(t *testing.T, cfg *model.Config, kinds [3]string, to quant.Format) (of Spread, want map[int][][]byte) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 4))
+	dir := t.TempDir()
+	of = Spread{Files: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Spans: map[int][3]Span{},
+		Record: model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, to, to, to)}
+	var files [2][]byte
+	want = map[int][][]byte{}
+	parts := []model.ExpertPart{of.Record.Gate, of.Record.Up, of.Record.Down}
+	for _, layer := range cfg.MoELayers() {
+		var spans [3]Span
+		file := layer % 2
+		want[layer] = make([][]byte, cfg.NumExperts)
+		for i, p := range parts {
+			b := quant.BlockNamed(kinds[i])
+			n := b.Bytes(p.Rows, p.Cols)
+			files[file] = append(files[file], make([]byte, -len(files[file])&31+32)...)
+			spans[i] = Span{File: file, OffsetBytes: int64(len(files[file])), Stride: int64(n + 32*(i%2)), Bytes: n, Block: b}
+			for e := range cfg.NumExperts {
+				raw := make([]byte, spans[i].Stride)
+				for k := range raw {
+					raw[k] = byte(r.Uint32()) & 0x3f // no scale is huge or no number
+				}
+				files[file] = append(files[file], raw...)
+				want[layer][e] = append(want[layer][e], expanded(b, p, raw[:n], to)...)
+			}
+		}
+		of.Spans[layer] = spans
+	}
+	for i, path := range of.Files {
+		write(t, path, files[i])
+	}
+	return of, want
+}
+
+// expanded returns what a record has of a projection.
+func expanded(b *quant.Block, p model.ExpertPart, raw []byte, to quant.Format) []byte {
+	if to == quant.BF16 {
+		return raw
+	}
+	x := make([]float32, p.Rows*p.Cols)
+	b.Unpack(x, raw)
+	var out []byte
+	for _, v := range x {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
+	}
+	return out
+}
+
+func openSpread(t *testing.T, cfg *model.Config, of Spread) *File {
+	t.Helper()
+	f, err := OpenSpread(cfg, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Records are gathered from their pieces, whether these are as they should be or must be unpacked,
+// through the page cache and past it, and all at once.
+func TestSpread(t *testing.T) {
+	cfg := small()
+	for _, c := range []struct {
+		kinds [3]string
+		to    quant.Format
+	}{
+		{[3]string{"BF16", "BF16", "BF16"}, quant.BF16},
+		{[3]string{"F32", "BF16", "F16"}, quant.F32},
+		{[3]string{"Q8_0", "Q4_0", "IQ4_NL"}, quant.F32},
+	} {
+		of, want := spreadModel(t, cfg, c.kinds, c.to)
+		for _, direct := range []bool{false, true} {
+			f := openSpread(t, cfg, of)
+			if direct {
+				if err := f.UseDirect(); err != nil {
+					t.Logf("through the page cache: %v", err)
+				}
+			}
+			dst := aligned(t, (f.Layout().Bytes+DirectAlign-1)/DirectAlign*DirectAlign)[:f.Layout().Bytes]
+			for _, layer := range f.Layers() {
+				for e := range f.Experts() {
+					if err := f.ReadExpert(layer, e, dst); err != nil {
+						t.Fatalf("%v: %v", c.kinds, err)
+					}
+					if !bytes.Equal(dst, want[layer][e]) {
+						t.Fatalf("%v: layer %d expert %d differs (direct %v)", c.kinds, layer, e, direct)
+					}
+				}
+				m, err := f.Map(layer)
+				if err != nil || !bytes.Equal(m, bytes.Join(want[layer], nil)) {
+					t.Errorf("%v: layer %d in memory differs: %v", c.kinds, layer, err)
+				}
+				if again, err := f.Map(layer); err != nil || &again[0] != &m[0] {
+					t.Errorf("layer %d is in memory twice: %v", layer, err)
+				}
+			}
+			if !f.Spread() || f.Path(f.Layers()[0]) == "" || f.Path(99) != "" {
+				t.Errorf("paths %q, %q", f.Path(f.Layers()[0]), f.Path(99))
+			}
+			if err := f.LoadSums(); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("checksums: %v", err)
+			}
+		}
+	}
+}
+
+// Many reads at once get memory of their own.
+func TestSpreadConcurrent(t *testing.T) {
+	cfg := small()
+	of, want := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"}, quant.F32)
+	f := openSpread(t, cfg, of)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			dst := make([]byte, f.Layout().Bytes)
+			for range 20 {
+				for _, layer := range f.Layers() {
+					for e := range f.Experts() {
+						if err := f.ReadExpert(layer, e, dst); err != nil || !bytes.Equal(dst, want[layer][e]) {
+							t.Errorf("layer %d expert %d: %v", layer, e, err)
+							return
+						}
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A file that was cut short, or does not hold what is said of it, is an error that names it.
+func TestSpreadErrors(t *testing.T) {
+	cfg := small()
+	f32 := quant.F32
+	of, _ := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"}, f32)
+	f := openSpread(t, cfg, of)
+	dst := make([]byte, f.Layout().Bytes)
+	layer := f.Layers()[0]
+	var bad *ReadError
+	for _, err := range []error{f.ReadExpert(99, 0, dst), f.ReadExpert(layer, -1, dst), f.ReadExpert(layer, f.Experts(), dst), f.ReadExpert(layer, 0, dst[1:])} {
+		if !errors.As(err, &bad) {
+			t.Errorf("got %v", err)
+		}
+	}
+	span := of.Spans[layer][2]
+	if err := os.Truncate(of.Files[span.File], span.OffsetBytes+10); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.ReadExpert(layer, 0, dst); !errors.As(err, &bad) || bad.Path != of.Files[span.File] || bad.OffsetBytes != span.OffsetBytes || bad.GotLen != 10 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a file cut short: %v", err)
+	}
+	if _, err := f.Map(layer); err == nil {
+		t.Error("a layer that cannot be read is in memory")
+	}
+	if _, err := OpenSpread(cfg, of); err == nil || !strings.Contains(err.Error(), "go past the end of "+of.Files[span.File]) {
+		t.Errorf("opening it: %v", err)
+	}
+	of.Files[1] = filepath.Join(t.TempDir(), "none")
+	if _, err := OpenSpread(cfg, of); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	for name, change := range map[string]func(*Span){
+		"bytes": func(x *Span) { x.Bytes-- }, "file": func(x *Span) { x.File = 7 }, "block": func(x *Span) { x.Block = nil },
+		"offset": func(x *Span) { x.OffsetBytes = -1 }, "stride": func(x *Span) { x.Stride = 1 }, "far": func(x *Span) { x.OffsetBytes = math.MaxInt64 - 5 },
+	} {
+		of, _ := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"}, f32)
+		spans := of.Spans[layer]
+		change(&spans[1])
+		of.Spans[layer] = spans
+		if _, err := OpenSpread(cfg, of); err == nil || !strings.Contains(err.Error(), "up_proj") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	of, _ = spreadModel(t, cfg, [3]string{"BF16", "F32", "BF16"}, quant.BF16)
+	if _, err := OpenSpread(cfg, of); err == nil {
+		t.Error("F32 is taken for BF16")
+	}
+}
