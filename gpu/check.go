@@ -199,13 +199,14 @@ func (c *checker) matrix(name string, m *Matrix) {
 }
 
 // numbers requires a number of the given size for each group, or nothing if the format has none.
+// Kernels are given them as numbers of 2 bytes, whatever they are.
 func (c *checker) numbers(name, what string, m *Matrix, v View, groups, size int) {
 	switch {
 	case !c.ok():
 	case size == 0 && v.Buf != nil:
 		c.fail("%s: format %v has no %s", name, m.Format, what)
 	case size != 0:
-		c.bytes(what, v, product(groups, size), size)
+		c.bytes(what, v, product(groups, size), 2)
 		if !c.ok() {
 			c.err.Why = name + " " + c.err.Why
 		}

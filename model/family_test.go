@@ -280,7 +280,7 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"minimax_m2", "quantization_config", `{"quant_method":"fp8","weight_block_size":[128,128],"fmt":"e5m2"}`, "quantization_config.fmt"},
 		{"qwen3_moe", "quantization_config", `{"quant_method":"gptq","bits":4}`, "quantization_config.quant_method"},
 		{"qwen3_moe", "quantization_config", `{"quant_method":"compressed-tensors","format":"float-quantized"}`, "quantization_config.format"},
-		{"qwen3_moe", "quantization", `{"group_size":32,"bits":4,"mode":"mxfp4"}`, "quantization.mode"},
+		{"qwen3_moe", "quantization", `{"group_size":32,"bits":4,"mode":"mxfp8"}`, "quantization.mode"},
 		{"qwen3_moe", "quantization", `{"group_size":64,"bits":4,"model.layers.0.mlp.gate":{"mode":"nvfp4"}}`, "quantization.model.layers.0.mlp.gate.mode"},
 	} {
 		m := with(families[c.family], keys{c.key: json.RawMessage(c.value)})

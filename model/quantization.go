@@ -17,7 +17,7 @@ func checkQuantization(r *reader) {
 		if q == nil {
 			continue
 		}
-		switch q.oneOf("quant_method", "fp8", "compressed-tensors") {
+		switch q.oneOf("quant_method", "fp8", "compressed-tensors", "mxfp4") {
 		case "fp8":
 			q.oneOf("fmt", "e4m3", "float8_e4m3fn")
 			raw, ok := q.get("weight_block_size")
@@ -34,14 +34,14 @@ func checkQuantization(r *reader) {
 	}
 }
 
-// checkMode refuses codes that are not affine, which is said for all matrices and may be said for
-// single ones.
+// checkMode refuses codes of modes that there are no formats for, which is said for all matrices
+// and may be said for single ones.
 func checkMode(q *reader) {
-	q.oneOf("mode", "affine")
+	q.oneOf("mode", "affine", "mxfp4")
 	for _, path := range slices.Sorted(maps.Keys(q.obj)) {
 		if raw, ok := q.get(path); ok && raw[0] == '{' {
 			if one := q.object(path); one != nil {
-				one.oneOf("mode", "affine")
+				one.oneOf("mode", "affine", "mxfp4")
 			}
 		}
 	}

@@ -60,9 +60,15 @@ inline void unit_values(Weights w, uint row, uint unit, thread float* values) {
   const uint words = w.cols / UNIT, groups = w.cols >> w.group_bits;
   const uint word = ((device const uint*)w.codes)[word_at(row, unit, words)];
   const ulong g = group_at(row, (unit * UNIT) >> w.group_bits, groups);
-  const float s = bf16_f32(w.scales[g]), b = bf16_f32(w.biases[g]);
+  const float s = scale_f32(w.scales, g);
+#ifdef MAGNITUDES
+#pragma unroll
+  for (uint c = 0; c < UNIT; c++) values[c] = code_f32(word, code_bit(c)) * s;
+#else
+  const float b = scale_f32(w.biases, g);
 #pragma unroll
   for (uint c = 0; c < UNIT; c++) values[c] = fma(code_f32(word, code_bit(c)), s, b);
+#endif
 #else
   const float4 e = load_elements(w, row, unit * UNIT);
   for (uint c = 0; c < UNIT; c++) values[c] = e[c];

@@ -2,7 +2,9 @@
 // heads.metal share.
 //
 // BITS is how the matrix is stored: 2, 4 or 8 for affine codes in groups of inputs with one scale
-// and one bias (bf16) a group, 16 for bf16, 32 for float. LAYOUT: 0 rows, one after the other; 1
+// and one bias (bf16) a group, 16 for bf16, 32 for float. With MAGNITUDES codes of 4 bits are a sign
+// above 3 bits, which stand for so many halves as the constant has in that place, 4 bits each; a
+// group has a scale, a power of two of 8 bits (E8M0), and no bias. LAYOUT: 0 rows, one after the other; 1
 // panels of 16 rows, see model/quant, of which a simdgroup takes a whole one; 2 panels, of which it
 // takes any 4 rows. WIDE: the operands' places allow vectors to be loaded. XROWS is how many
 // vectors are multiplied at once.
@@ -73,6 +75,18 @@ inline uint code_bit(uint i) {
 #endif
 }
 
+#ifdef MAGNITUDES
+// What the code at a bit stands for, in halves.
+inline float code_f32(uint word, uint bit) {
+  const uint code = word >> bit;
+  const float magnitude = float((MAGNITUDES >> (4u * (code & 7u))) & 15u);
+  return (code & 8u) != 0u ? -magnitude : magnitude;
+}
+// The scale of halves in a group.
+inline float scale_f32(device const ushort* scales, ulong group) {
+  return 0.5f * as_type<float>(max(uint(((device const uchar*)scales)[group]) << 23, 1u << 22));
+}
+#else
 // The code at a bit that is known when the kernel is compiled, as a float. Masked where it is,
 // under the exponent of 2^23, it reads as 2^23 + code·2^bit; a fused product and sum makes that
 // code, exactly. That is cheaper than shifting and converting.
@@ -82,6 +96,8 @@ inline float code_f32(uint word, uint bit) {
   const float scale = as_type<float>((127u - at) << 23);
   return fma(as_type<float>((half_word & (((1u << BITS) - 1u) << at)) | 0x4b000000u), scale, -8388608.0f * scale);
 }
+inline float scale_f32(device const ushort* scales, ulong group) { return bf16_f32(scales[group]); }
+#endif
 
 inline uint4 load_words(Weights w, uint4 r, uint word, uint words) {
   device const uint* codes = (device const uint*)w.codes;
@@ -92,13 +108,13 @@ inline uint4 load_words(Weights w, uint4 r, uint word, uint words) {
                codes[word_at(r.w, word, words)]);
 #endif
 }
-inline float4 load_bf16(device const ushort* p, uint4 r, uint group, uint groups) {
-#if LAYOUT == 1 && WIDE
+inline float4 load_scales(device const ushort* p, uint4 r, uint group, uint groups) {
+#if LAYOUT == 1 && WIDE && !defined(MAGNITUDES)
   const ushort4 v = *(device const ushort4*)(p + group_at(r.x, group, groups));
   return float4(bf16_f32(v.x), bf16_f32(v.y), bf16_f32(v.z), bf16_f32(v.w));
 #else
-  return float4(bf16_f32(p[group_at(r.x, group, groups)]), bf16_f32(p[group_at(r.y, group, groups)]),
-                bf16_f32(p[group_at(r.z, group, groups)]), bf16_f32(p[group_at(r.w, group, groups)]));
+  return float4(scale_f32(p, group_at(r.x, group, groups)), scale_f32(p, group_at(r.y, group, groups)),
+                scale_f32(p, group_at(r.z, group, groups)), scale_f32(p, group_at(r.w, group, groups)));
 #endif
 }
 #else
@@ -143,7 +159,10 @@ inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, threa
 #if BITS <= 8
   const uint words = w.cols / UNIT, groups = w.cols >> w.group_bits, group = i0 >> w.group_bits;
   const uint4 q = load_words(w, r, unit, words);
-  const float4 s = load_bf16(w.scales, r, group, groups), b = load_bf16(w.biases, r, group, groups);
+  const float4 s = load_scales(w.scales, r, group, groups);
+#ifndef MAGNITUDES
+  const float4 b = load_scales(w.biases, r, group, groups);
+#endif
   float4 d[XROWS];
   float sum[XROWS];
 #pragma unroll
@@ -168,7 +187,11 @@ inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, threa
     }
   }
 #pragma unroll
+#ifdef MAGNITUDES
+  for (uint v = 0; v < XROWS; v++) acc[v] = fma(s, d[v], acc[v]);
+#else
   for (uint v = 0; v < XROWS; v++) acc[v] = fma(s, d[v], fma(b, float4(sum[v]), acc[v]));
+#endif
 #else
   float4 e[4];
   e[0] = load_elements(w, r.x, i0);

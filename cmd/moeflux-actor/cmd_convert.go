@@ -12,7 +12,7 @@ import (
 )
 
 type convertCmd struct {
-	Src string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8 or packed int4, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
+	Src string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8, packed int4 or MXFP4 experts, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
 	Dst string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
 	conversionFlags
 	JSON bool `name:"json" help:"Print one JSON object at the end: dst, seconds."`

@@ -40,6 +40,7 @@ func panelFormats() []quant.Format {
 var makers = map[quant.Coding]func(s *setup, name string, w *weights){
 	quant.CodingF32: (*setup).plainF32, quant.CodingBF16: (*setup).plainBF16,
 	quant.CodingQ2: (*setup).affine, quant.CodingQ4: (*setup).affine, quant.CodingQ8: (*setup).affine,
+	quant.CodingMXFP4: (*setup).mxfp4,
 }
 
 // matrix makes a random matrix.
@@ -112,6 +113,31 @@ func (s *setup) affine(name string, w *weights) {
 	w.Weight = s.place(name, w.arranged(quant.Weight, codes), 4).view()
 	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, sb), 2).view()
 	w.Biases = s.place(name+" biases", w.arranged(quant.Biases, bb), 2).view()
+}
+
+// mxfp4Values are what the codes of MXFP4 stand for: a sign, 2 bits of exponent, 1 of fraction.
+var mxfp4Values = [16]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
+
+// mxfp4 makes random codes, and scales of which one in 16 is 2^-127, the least there is.
+func (s *setup) mxfp4(name string, w *weights) {
+	s.t.Helper()
+	codes, scales := make([]byte, w.Rows*w.Cols/2), make([]byte, w.Rows*w.Cols/32)
+	for i := range codes {
+		codes[i] = byte(s.rng.Uint32())
+	}
+	for i := range scales {
+		if scales[i] = byte(122 + s.rng.IntN(4)); s.rng.IntN(16) == 0 {
+			scales[i] = 0
+		}
+	}
+	w.fill = func() {
+		for i := range w.values {
+			code := codes[i/2] >> (i % 2 * 4) & 15
+			w.set(i, mxfp4Values[code]*math.Ldexp(1, int(scales[i/32])-127), 0)
+		}
+	}
+	w.Weight = s.place(name, w.arranged(quant.Weight, codes), 4).view()
+	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, scales), 2).view()
 }
 
 // arranged returns a part of the matrix in its layout; rows has it row after row.

@@ -52,9 +52,15 @@ func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Ma
 		copy(w[i:], w[:different])
 	}
 	if f.Codes() {
-		m.Scales, m.Biases = benchBytes(b, d, f.ScaleBytes(rows, cols)), benchBytes(b, d, f.ScaleBytes(rows, cols))
+		m.Scales = benchBytes(b, d, f.ScaleBytes(rows, cols))
+		for i := range m.Scales.Buf.Bytes() {
+			m.Scales.Buf.Bytes()[i] = 0x78 // 2^-7
+		}
+	}
+	if f.Affine() {
+		m.Biases = benchBytes(b, d, f.BiasBytes(rows, cols))
 		for i := 1; i < m.Scales.Buf.Len(); i += 2 {
-			m.Scales.Buf.Bytes()[i], m.Biases.Buf.Bytes()[i] = 0x3c, 0xbd
+			m.Scales.Buf.Bytes()[i-1], m.Scales.Buf.Bytes()[i], m.Biases.Buf.Bytes()[i] = 0, 0x3c, 0xbd
 		}
 	}
 	return m
@@ -116,7 +122,7 @@ func BenchmarkMatMul(b *testing.B) {
 	q4p := q4
 	q4p.Layout = quant.Panels
 	formats := []quant.Format{q4p, q4, quant.Affine(8, 64).In(quant.Panels, quant.PanelRows),
-		quant.Affine(2, 64).In(quant.Panels, quant.PanelRows), quant.BF16, quant.F32}
+		quant.Affine(2, 64).In(quant.Panels, quant.PanelRows), quant.MXFP4.In(quant.Panels, quant.PanelRows), quant.BF16, quant.F32}
 	for _, f := range formats {
 		for _, rows := range []int{1, 2, 3, 4, 5, 8, 16, 32, 64, 128} {
 			b.Run(fmt.Sprintf("format=%v/rows=%d", f, rows), func(b *testing.B) {

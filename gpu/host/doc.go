@@ -6,7 +6,7 @@
 // Arithmetic is float32 in a stated order that the variant fixes: no result depends on the number
 // of threads or rows, or on which rows travel together.
 //
-// # Affine matrices
+// # Matrices of codes
 //
 // Kernels take panels, see quant.Format.ToPanels. Each lane of a vector is an output row, so
 // nothing is summed across lanes. Matrices in row order are rearranged panel by panel and go
@@ -27,6 +27,10 @@
 // divided by 127, and q is the input divided by s, rounded to the nearest integer, ties to even. A
 // group with an input that is not finite makes the results NaN. A group whose inputs are all below
 // 127·2^-126 counts as zeros.
+//
+// Codes of MXFP4 stand for a float each, which a table holds; there is no bias. With inputs of 8
+// bits they are whole numbers of halves above -6, so that code is the number of halves, scale is
+// scale/2 and bias is -6·scale above. NEON has no kernels for them and runs the portable ones.
 //
 // # Other matrices
 //

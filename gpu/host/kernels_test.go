@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -151,7 +152,7 @@ func newPanelCase(f quant.Format, rows, cols, rowsOfX int) *panelCase {
 	rng := rand.New(rand.NewPCG(uint64(cols), uint64(f.Bits()+f.Group())))
 	f.Layout = quant.Rows
 	m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: bytesBeside(rng, f.WeightBytes(rows, cols))}
-	m.scales, m.biases = bf16s(rng, f.ScaleBytes(rows, cols)/2), bf16s(rng, f.BiasBytes(rows, cols)/2)
+	m.scales, m.biases = numbers(rng, f, f.ScaleBytes(rows, cols)), numbers(rng, f, f.BiasBytes(rows, cols))
 	c := &panelCase{rows: m, panels: m}
 	if rows%panelRows == 0 {
 		c.panels = inPanels(&m)
@@ -160,6 +161,18 @@ func newPanelCase(f quant.Format, rows, cols, rowsOfX int) *panelCase {
 		c.x = append(c.x, normals(rng, cols))
 	}
 	return c
+}
+
+// numbers returns n bytes of scales or biases of magnitude 1/32 or so.
+func numbers(rng *rand.Rand, f quant.Format, n int) []byte {
+	if f.Affine() {
+		return bf16s(rng, n/2)
+	}
+	b := make([]byte, n)
+	for i := range b { // exponents, some of the least number
+		b[i] = byte(119+rng.IntN(5)) * byte(min(1, rng.IntN(16)))
+	}
+	return b
 }
 
 // inPanels returns a matrix that is in rows in panels.
@@ -221,13 +234,8 @@ func (c *panelCase) multiply(t *testing.T, k *kernels, w *matrix, int8s bool, co
 	return dense
 }
 
-func panelFormats() (all []quant.Format) {
-	for _, bits := range []int{2, 4, 8} {
-		for _, group := range []int{32, 64, 128} {
-			all = append(all, quant.Affine(bits, group))
-		}
-	}
-	return all
+func panelFormats() []quant.Format {
+	return slices.DeleteFunc(quant.Formats(), func(f quant.Format) bool { return !f.Codes() })
 }
 
 // TestPanelKernels checks that rows of X give the same bits alone and with any number of others, in
@@ -269,6 +277,29 @@ func TestPanelKernels(t *testing.T) {
 	}
 }
 
+// TestLeastScale checks that the least scale of MXFP4, which is no normal number, is not taken for
+// 0.
+func TestLeastScale(t *testing.T) {
+	c := newPanelCase(quant.MXFP4, 2*panelRows, 96, 3)
+	clear(c.rows.scales)
+	clear(c.panels.scales)
+	for _, x := range c.x {
+		for i := range x {
+			x[i] *= 1e35
+		}
+	}
+	for _, k := range available() {
+		for _, int8s := range []bool{false, true} {
+			exact, limit := c.exact(int8s)
+			for _, count := range []int{1, 3} {
+				if err := numcmp.Scaled(c.multiply(t, k, &c.panels, int8s, count), exact, limit, 1); err != nil {
+					t.Errorf("%s, int8 %t, %d rows of X: %v", k.name, int8s, count, err)
+				}
+			}
+		}
+	}
+}
+
 // exact returns W·X in float64, of rounded inputs if int8s, and how far off float32 may be.
 func (c *panelCase) exact(int8s bool) (y, limit []float64) {
 	w, f := &c.rows, c.rows.format
@@ -284,9 +315,8 @@ func (c *panelCase) exact(int8s bool) (y, limit []float64) {
 		for o := range w.rows {
 			sum, magnitude := 0., 0.
 			for i := range x64 {
-				g := o*w.cols/f.Group() + i/f.Group()
-				p := float64(codeAt(w.row(o), i, f.Bits())) * float64(bf16(w.scales, g)) * x64[i]
-				b := float64(bf16(w.biases, g)) * x64[i]
+				p, b := w.meant(o, i)
+				p, b = p*x64[i], b*x64[i]
 				sum += p + b
 				magnitude += math.Abs(p) + math.Abs(b)
 			}
@@ -295,6 +325,19 @@ func (c *panelCase) exact(int8s bool) (y, limit []float64) {
 		}
 	}
 	return y, limit
+}
+
+// e2m1 are what codes of MXFP4 stand for.
+var e2m1 = [16]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
+
+// meant returns code·scale and bias of a weight of a matrix in rows.
+func (m *matrix) meant(row, i int) (p, bias float64) {
+	f := m.format
+	code, g := codeAt(m.row(row), i, f.Bits()), row*m.cols/f.Group()+i/f.Group()
+	if f == quant.MXFP4 {
+		return e2m1[code] * math.Ldexp(1, int(m.scales[g])-127), 0
+	}
+	return float64(code) * float64(bf16(m.scales, g)), float64(bf16(m.biases, g))
 }
 
 // scaleOf returns max|x|/127, 1 if that is 0.

@@ -70,7 +70,7 @@ func (s *panelScratch) fill(w *matrix, p int) *matrix {
 	m := &s.filled
 	*m = matrix{rows: panelRows, cols: w.cols, format: w.format, rowBytes: w.rowBytes}
 	m.weight, m.scales = part(&s.rows[0], w.weight, w.rowBytes), part(&s.rows[1], w.scales, w.format.ScaleBytes(1, w.cols))
-	if w.biases != nil {
+	if len(w.biases) > 0 {
 		m.biases = part(&s.rows[2], w.biases, w.format.BiasBytes(1, w.cols))
 	}
 	return m

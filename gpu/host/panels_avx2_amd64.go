@@ -124,6 +124,46 @@ func mulInt8Q8N4AVX2(a *byte)
 //go:noescape
 func mulF32Q8N4AVX2(a *byte)
 
+// mulInt8MXFP4N1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N1AVX2(a *byte)
+
+// mulF32MXFP4N1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N1AVX2(a *byte)
+
+// mulInt8MXFP4N2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N2AVX2(a *byte)
+
+// mulF32MXFP4N2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N2AVX2(a *byte)
+
+// mulInt8MXFP4N3AVX2 multiplies a panel of 4-bit codes by 3 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N3AVX2(a *byte)
+
+// mulF32MXFP4N3AVX2 multiplies a panel of 4-bit codes by 3 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N3AVX2(a *byte)
+
+// mulInt8MXFP4N4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N4AVX2(a *byte)
+
+// mulF32MXFP4N4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N4AVX2(a *byte)
+
 // quantiseAVX2 rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.
 //
 //go:noescape

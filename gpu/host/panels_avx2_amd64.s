@@ -5850,6 +5850,2042 @@ mulF32Q8N4AVX2_residue3:
 	VZEROUPPER
 	RET
 
+// func mulInt8MXFP4N1AVX2(a *byte)
+// Requires: AVX, AVX2, MMX+
+TEXT ·mulInt8MXFP4N1AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	XORQ    SI, SI
+	MOVQ    40(AX), R8
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), DI
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+
+mulInt8MXFP4N1AVX2_group:
+	MOVQ  SI, DI
+	ADDQ  48(AX), DI
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+
+mulInt8MXFP4N1AVX2_chunk:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
+	VPSRLW       $0x04, Y2, Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y2
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y4
+	VPSHUFB      Y3, Y4, Y3
+	VPSHUFB      Y2, Y4, Y2
+	VPBROADCASTD (BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y3, Y3
+	VPBROADCASTD 4(BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y2, Y2
+	VPADDW       Y2, Y3, Y3
+	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VMOVUPS      32(CX), Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
+	VPSRLW       $0x04, Y2, Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y2
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y4
+	VPSHUFB      Y3, Y4, Y3
+	VPSHUFB      Y2, Y4, Y2
+	VPBROADCASTD (BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y3, Y3
+	VPBROADCASTD 4(BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y2, Y2
+	VPADDW       Y2, Y3, Y3
+	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	PREFETCHT0   4160(CX)
+	VMOVUPS      64(CX), Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
+	VPSRLW       $0x04, Y2, Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y2
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y4
+	VPSHUFB      Y3, Y4, Y3
+	VPSHUFB      Y2, Y4, Y2
+	VPBROADCASTD 8(BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y3, Y3
+	VPBROADCASTD 12(BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y2, Y2
+	VPADDW       Y2, Y3, Y3
+	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y0, Y0
+	VMOVUPS      96(CX), Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
+	VPSRLW       $0x04, Y2, Y2
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y2
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y4
+	VPSHUFB      Y3, Y4, Y3
+	VPSHUFB      Y2, Y4, Y2
+	VPBROADCASTD 8(BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y3, Y3
+	VPBROADCASTD 12(BX)(SI*1), Y4
+	VPMADDUBSW   Y4, Y2, Y2
+	VPADDW       Y2, Y3, Y3
+	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	ADDQ         $0x00000080, CX
+	ADDQ         $0x00000010, SI
+	CMPQ         SI, DI
+	JB           mulInt8MXFP4N1AVX2_chunk
+	PREFETCHT0   512(DX)
+	VPMOVZXBD    (DX), Y2
+	VPSLLD       $0x17, Y2, Y2
+	VPMAXUD      avx2least400000<>+0(SB), Y2, Y2
+	VMULPS       avx2floatc0c00000<>+0(SB), Y2, Y3
+	VMULPS       avx2float3f000000<>+0(SB), Y2, Y2
+	VPMOVZXBD    8(DX), Y4
+	VPSLLD       $0x17, Y4, Y4
+	VPMAXUD      avx2least400000<>+0(SB), Y4, Y4
+	VMULPS       avx2floatc0c00000<>+0(SB), Y4, Y5
+	VMULPS       avx2float3f000000<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y0, Y0
+	VBROADCASTSS (BX)(R8*1), Y6
+	VMULPS       Y6, Y2, Y6
+	VBROADCASTSS 4(BX)(R8*1), Y2
+	VMULPS       Y2, Y3, Y2
+	VMULPS       Y6, Y0, Y0
+	VADDPS       Y2, Y0, Y0
+	MOVQ         128(AX), DI
+	VADDPS       (DI), Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS (BX)(R8*1), Y0
+	VMULPS       Y0, Y4, Y0
+	VBROADCASTSS 4(BX)(R8*1), Y2
+	VMULPS       Y2, Y5, Y2
+	VMULPS       Y0, Y1, Y1
+	VADDPS       Y2, Y1, Y1
+	MOVQ         128(AX), DI
+	VADDPS       32(DI), Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         $0x00000008, R8
+	ADDQ         $0x00000010, DX
+	CMPQ         SI, 40(AX)
+	JB           mulInt8MXFP4N1AVX2_group
+	VZEROUPPER
+	RET
+
+DATA avx2wholesMXFP4<>+0(SB)/4, $0x0f0e0d0c
+DATA avx2wholesMXFP4<>+4(SB)/4, $0x18141210
+DATA avx2wholesMXFP4<>+8(SB)/4, $0x090a0b0c
+DATA avx2wholesMXFP4<>+12(SB)/4, $0x00040608
+DATA avx2wholesMXFP4<>+16(SB)/4, $0x0f0e0d0c
+DATA avx2wholesMXFP4<>+20(SB)/4, $0x18141210
+DATA avx2wholesMXFP4<>+24(SB)/4, $0x090a0b0c
+DATA avx2wholesMXFP4<>+28(SB)/4, $0x00040608
+GLOBL avx2wholesMXFP4<>(SB), RODATA|NOPTR, $32
+
+DATA avx2least400000<>+0(SB)/4, $0x00400000
+DATA avx2least400000<>+4(SB)/4, $0x00400000
+DATA avx2least400000<>+8(SB)/4, $0x00400000
+DATA avx2least400000<>+12(SB)/4, $0x00400000
+DATA avx2least400000<>+16(SB)/4, $0x00400000
+DATA avx2least400000<>+20(SB)/4, $0x00400000
+DATA avx2least400000<>+24(SB)/4, $0x00400000
+DATA avx2least400000<>+28(SB)/4, $0x00400000
+GLOBL avx2least400000<>(SB), RODATA|NOPTR, $32
+
+DATA avx2floatc0c00000<>+0(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+4(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+8(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+12(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+16(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+20(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+24(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+28(SB)/4, $0xc0c00000
+GLOBL avx2floatc0c00000<>(SB), RODATA|NOPTR, $32
+
+DATA avx2float3f000000<>+0(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+4(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+8(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+12(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+16(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+20(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+24(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+28(SB)/4, $0x3f000000
+GLOBL avx2float3f000000<>(SB), RODATA|NOPTR, $32
+
+// func mulF32MXFP4N1AVX2(a *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·mulF32MXFP4N1AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	XORQ    SI, SI
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), DI
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+
+mulF32MXFP4N1AVX2_group:
+	MOVQ       SI, DI
+	ADDQ       48(AX), DI
+	PREFETCHT0 512(DX)
+	VPMOVZXBD  (DX), Y0
+	VPSLLD     $0x17, Y0, Y0
+	VPMAXUD    avx2least400000<>+0(SB), Y0, Y0
+	VPMOVZXBD  8(DX), Y1
+	VPSLLD     $0x17, Y1, Y1
+	VPMAXUD    avx2least400000<>+0(SB), Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+
+mulF32MXFP4N1AVX2_residue0:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS (BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x08, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x08, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 4(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x04, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x04, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 16(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x0c, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x0c, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 20(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, SI
+	CMPQ         SI, DI
+	JB           mulF32MXFP4N1AVX2_residue0
+	MOVQ         128(AX), R8
+	VADDPS       (R8), Y2, Y2
+	VMOVUPS      Y2, (R8)
+	MOVQ         128(AX), R8
+	VADDPS       32(R8), Y3, Y3
+	VMOVUPS      Y3, 32(R8)
+	MOVQ         128(AX), R8
+	VADDPS       (R8), Y4, Y4
+	VMOVUPS      Y4, (R8)
+	MOVQ         128(AX), R8
+	VADDPS       32(R8), Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), SI
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+
+mulF32MXFP4N1AVX2_residue2:
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x10, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x10, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 8(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x18, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x18, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 12(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x14, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x14, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 24(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VMOVUPS      (CX), Y6
+	VPSRLD       $0x1c, Y6, Y6
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y7
+	VPSLLD       $0x1c, Y6, Y8
+	VPERMPS      Y7, Y6, Y6
+	VPAND        avx2signs<>+0(SB), Y8, Y8
+	VPXOR        Y8, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      32(CX), Y7
+	VPSRLD       $0x1c, Y7, Y7
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y8
+	VPSLLD       $0x1c, Y7, Y9
+	VPERMPS      Y8, Y7, Y7
+	VPAND        avx2signs<>+0(SB), Y9, Y9
+	VPXOR        Y9, Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VBROADCASTSS 28(BX)(SI*4), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, SI
+	CMPQ         SI, DI
+	JB           mulF32MXFP4N1AVX2_residue2
+	MOVQ         128(AX), DI
+	VADDPS       (DI), Y2, Y2
+	VMOVUPS      Y2, (DI)
+	MOVQ         128(AX), DI
+	VADDPS       32(DI), Y3, Y3
+	VMOVUPS      Y3, 32(DI)
+	MOVQ         128(AX), DI
+	VADDPS       (DI), Y4, Y4
+	VMOVUPS      Y4, (DI)
+	MOVQ         128(AX), DI
+	VADDPS       32(DI), Y5, Y5
+	VMOVUPS      Y5, 32(DI)
+	ADDQ         $0x00000010, DX
+	CMPQ         SI, 40(AX)
+	JB           mulF32MXFP4N1AVX2_group
+	VZEROUPPER
+	RET
+
+DATA avx2magnitudesMXFP4<>+0(SB)/4, $(0.0)
+DATA avx2magnitudesMXFP4<>+4(SB)/4, $(0.5)
+DATA avx2magnitudesMXFP4<>+8(SB)/4, $(1.0)
+DATA avx2magnitudesMXFP4<>+12(SB)/4, $(1.5)
+DATA avx2magnitudesMXFP4<>+16(SB)/4, $(2.0)
+DATA avx2magnitudesMXFP4<>+20(SB)/4, $(3.0)
+DATA avx2magnitudesMXFP4<>+24(SB)/4, $(4.0)
+DATA avx2magnitudesMXFP4<>+28(SB)/4, $(6.0)
+GLOBL avx2magnitudesMXFP4<>(SB), RODATA|NOPTR, $32
+
+DATA avx2signs<>+0(SB)/4, $0x80000000
+DATA avx2signs<>+4(SB)/4, $0x80000000
+DATA avx2signs<>+8(SB)/4, $0x80000000
+DATA avx2signs<>+12(SB)/4, $0x80000000
+DATA avx2signs<>+16(SB)/4, $0x80000000
+DATA avx2signs<>+20(SB)/4, $0x80000000
+DATA avx2signs<>+24(SB)/4, $0x80000000
+DATA avx2signs<>+28(SB)/4, $0x80000000
+GLOBL avx2signs<>(SB), RODATA|NOPTR, $32
+
+// func mulInt8MXFP4N2AVX2(a *byte)
+// Requires: AVX, AVX2, MMX+
+TEXT ·mulInt8MXFP4N2AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	XORQ    DI, DI
+	MOVQ    40(AX), R9
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	MOVQ    136(AX), R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+
+mulInt8MXFP4N2AVX2_group:
+	MOVQ  DI, R8
+	ADDQ  48(AX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+
+mulInt8MXFP4N2AVX2_chunk:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y5
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y4
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y6
+	VPSHUFB      Y5, Y6, Y5
+	VPSHUFB      Y4, Y6, Y4
+	VPBROADCASTD (BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y7
+	VPBROADCASTD 4(BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     avx2pair10001<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VPBROADCASTD (SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPBROADCASTD 4(SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     avx2pair10001<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VMOVUPS      32(CX), Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y5
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y4
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y6
+	VPSHUFB      Y5, Y6, Y5
+	VPSHUFB      Y4, Y6, Y4
+	VPBROADCASTD (BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y7
+	VPBROADCASTD 4(BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     avx2pair10001<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VPBROADCASTD (SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPBROADCASTD 4(SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     avx2pair10001<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	PREFETCHT0   4160(CX)
+	VMOVUPS      64(CX), Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y5
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y4
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y6
+	VPSHUFB      Y5, Y6, Y5
+	VPSHUFB      Y4, Y6, Y4
+	VPBROADCASTD 8(BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y7
+	VPBROADCASTD 12(BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     avx2pair10001<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y0, Y0
+	VPBROADCASTD 8(SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPBROADCASTD 12(SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     avx2pair10001<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y1, Y1
+	VMOVUPS      96(CX), Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y5
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y4, Y4
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y6
+	VPSHUFB      Y5, Y6, Y5
+	VPSHUFB      Y4, Y6, Y4
+	VPBROADCASTD 8(BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y7
+	VPBROADCASTD 12(BX)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     avx2pair10001<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VPBROADCASTD 8(SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPBROADCASTD 12(SI)(DI*1), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     avx2pair10001<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	ADDQ         $0x00000080, CX
+	ADDQ         $0x00000010, DI
+	CMPQ         DI, R8
+	JB           mulInt8MXFP4N2AVX2_chunk
+	PREFETCHT0   512(DX)
+	VPMOVZXBD    (DX), Y4
+	VPSLLD       $0x17, Y4, Y4
+	VPMAXUD      avx2least400000<>+0(SB), Y4, Y4
+	VMULPS       avx2floatc0c00000<>+0(SB), Y4, Y5
+	VMULPS       avx2float3f000000<>+0(SB), Y4, Y4
+	VPMOVZXBD    8(DX), Y6
+	VPSLLD       $0x17, Y6, Y6
+	VPMAXUD      avx2least400000<>+0(SB), Y6, Y6
+	VMULPS       avx2floatc0c00000<>+0(SB), Y6, Y7
+	VMULPS       avx2float3f000000<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y0, Y0
+	VBROADCASTSS (BX)(R9*1), Y8
+	VMULPS       Y8, Y4, Y8
+	VBROADCASTSS 4(BX)(R9*1), Y9
+	VMULPS       Y9, Y5, Y9
+	VMULPS       Y8, Y0, Y0
+	VADDPS       Y9, Y0, Y0
+	MOVQ         128(AX), R8
+	VADDPS       (R8), Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (BX)(R9*1), Y0
+	VMULPS       Y0, Y6, Y0
+	VBROADCASTSS 4(BX)(R9*1), Y8
+	VMULPS       Y8, Y7, Y8
+	VMULPS       Y0, Y2, Y2
+	VADDPS       Y8, Y2, Y2
+	MOVQ         128(AX), R8
+	VADDPS       32(R8), Y2, Y2
+	VMOVUPS      Y2, 32(R8)
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS (SI)(R9*1), Y0
+	VMULPS       Y0, Y4, Y0
+	VBROADCASTSS 4(SI)(R9*1), Y2
+	VMULPS       Y2, Y5, Y2
+	VMULPS       Y0, Y1, Y1
+	VADDPS       Y2, Y1, Y1
+	MOVQ         136(AX), R8
+	VADDPS       (R8), Y1, Y1
+	VMOVUPS      Y1, (R8)
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS (SI)(R9*1), Y0
+	VMULPS       Y0, Y6, Y0
+	VBROADCASTSS 4(SI)(R9*1), Y1
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	MOVQ         136(AX), R8
+	VADDPS       32(R8), Y3, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         $0x00000008, R9
+	ADDQ         $0x00000010, DX
+	CMPQ         DI, 40(AX)
+	JB           mulInt8MXFP4N2AVX2_group
+	VZEROUPPER
+	RET
+
+// func mulF32MXFP4N2AVX2(a *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·mulF32MXFP4N2AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	XORQ    DI, DI
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	MOVQ    136(AX), R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+
+mulF32MXFP4N2AVX2_group:
+	MOVQ       DI, R8
+	ADDQ       48(AX), R8
+	PREFETCHT0 512(DX)
+	VPMOVZXBD  (DX), Y0
+	VPSLLD     $0x17, Y0, Y0
+	VPMAXUD    avx2least400000<>+0(SB), Y0, Y0
+	VPMOVZXBD  8(DX), Y1
+	VPSLLD     $0x17, Y1, Y1
+	VPMAXUD    avx2least400000<>+0(SB), Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+
+mulF32MXFP4N2AVX2_residue0:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS (BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS (SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y5
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x08, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x08, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 4(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 4(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VFMADD231PS  Y12, Y11, Y9
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x04, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x04, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 16(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS 16(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y5
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x0c, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x0c, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 20(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 20(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, DI
+	CMPQ         DI, R8
+	JB           mulF32MXFP4N2AVX2_residue0
+	MOVQ         128(AX), R9
+	VADDPS       (R9), Y2, Y2
+	VMOVUPS      Y2, (R9)
+	MOVQ         136(AX), R9
+	VADDPS       (R9), Y3, Y3
+	VMOVUPS      Y3, (R9)
+	MOVQ         128(AX), R9
+	VADDPS       32(R9), Y4, Y4
+	VMOVUPS      Y4, 32(R9)
+	MOVQ         136(AX), R9
+	VADDPS       32(R9), Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	MOVQ         128(AX), R9
+	VADDPS       (R9), Y6, Y6
+	VMOVUPS      Y6, (R9)
+	MOVQ         136(AX), R9
+	VADDPS       (R9), Y7, Y7
+	VMOVUPS      Y7, (R9)
+	MOVQ         128(AX), R9
+	VADDPS       32(R9), Y8, Y8
+	VMOVUPS      Y8, 32(R9)
+	MOVQ         136(AX), R9
+	VADDPS       32(R9), Y9, Y9
+	VMOVUPS      Y9, 32(R9)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), DI
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VPXOR        Y9, Y9, Y9
+
+mulF32MXFP4N2AVX2_residue2:
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x10, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x10, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 8(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS 8(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y5
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x18, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x18, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 12(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 12(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VFMADD231PS  Y12, Y11, Y9
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x14, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x14, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 24(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS 24(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y5
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x1c, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x1c, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 28(BX)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 28(SI)(DI*4), Y12
+	VFMADD231PS  Y12, Y10, Y7
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, DI
+	CMPQ         DI, R8
+	JB           mulF32MXFP4N2AVX2_residue2
+	MOVQ         128(AX), R8
+	VADDPS       (R8), Y2, Y2
+	VMOVUPS      Y2, (R8)
+	MOVQ         136(AX), R8
+	VADDPS       (R8), Y3, Y3
+	VMOVUPS      Y3, (R8)
+	MOVQ         128(AX), R8
+	VADDPS       32(R8), Y4, Y4
+	VMOVUPS      Y4, 32(R8)
+	MOVQ         136(AX), R8
+	VADDPS       32(R8), Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	MOVQ         128(AX), R8
+	VADDPS       (R8), Y6, Y6
+	VMOVUPS      Y6, (R8)
+	MOVQ         136(AX), R8
+	VADDPS       (R8), Y7, Y7
+	VMOVUPS      Y7, (R8)
+	MOVQ         128(AX), R8
+	VADDPS       32(R8), Y8, Y8
+	VMOVUPS      Y8, 32(R8)
+	MOVQ         136(AX), R8
+	VADDPS       32(R8), Y9, Y9
+	VMOVUPS      Y9, 32(R8)
+	ADDQ         $0x00000010, DX
+	CMPQ         DI, 40(AX)
+	JB           mulF32MXFP4N2AVX2_group
+	VZEROUPPER
+	RET
+
+// func mulInt8MXFP4N3AVX2(a *byte)
+// Requires: AVX, AVX2, MMX+
+TEXT ·mulInt8MXFP4N3AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	MOVQ    96(AX), DI
+	XORQ    R8, R8
+	MOVQ    40(AX), R10
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 32(R9)
+	MOVQ    136(AX), R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 32(R9)
+	MOVQ    144(AX), R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 32(R9)
+
+mulInt8MXFP4N3AVX2_group:
+	MOVQ  R8, R9
+	ADDQ  48(AX), R9
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+
+mulInt8MXFP4N3AVX2_chunk:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y6
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y6, Y7
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y6, Y6
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y8
+	VPSHUFB      Y7, Y8, Y7
+	VPSHUFB      Y6, Y8, Y6
+	VPBROADCASTD (BX)(R8*1), Y8
+	VPMADDUBSW   Y8, Y7, Y9
+	VPBROADCASTD 4(BX)(R8*1), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y9, Y9
+	VPMADDWD     avx2pair10001<>+0(SB), Y9, Y9
+	VPADDD       Y9, Y0, Y0
+	VPBROADCASTD (SI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y7, Y9
+	VPBROADCASTD 4(SI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y9, Y9
+	VPMADDWD     avx2pair10001<>+0(SB), Y9, Y9
+	VPADDD       Y9, Y1, Y1
+	VPBROADCASTD (DI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y7, Y7
+	VPBROADCASTD 4(DI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y6, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     avx2pair10001<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y2, Y2
+	VMOVUPS      32(CX), Y6
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y6, Y7
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y6, Y6
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y8
+	VPSHUFB      Y7, Y8, Y7
+	VPSHUFB      Y6, Y8, Y6
+	VPBROADCASTD (BX)(R8*1), Y8
+	VPMADDUBSW   Y8, Y7, Y9
+	VPBROADCASTD 4(BX)(R8*1), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y9, Y9
+	VPMADDWD     avx2pair10001<>+0(SB), Y9, Y9
+	VPADDD       Y9, Y3, Y3
+	VPBROADCASTD (SI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y7, Y9
+	VPBROADCASTD 4(SI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y6, Y8
+	VPADDW       Y8, Y9, Y9
+	VPMADDWD     avx2pair10001<>+0(SB), Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPBROADCASTD (DI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y7, Y7
+	VPBROADCASTD 4(DI)(R8*1), Y8
+	VPMADDUBSW   Y8, Y6, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     avx2pair10001<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R8
+	CMPQ         R8, R9
+	JB           mulInt8MXFP4N3AVX2_chunk
+	PREFETCHT0   512(DX)
+	VPMOVZXBD    (DX), Y6
+	VPSLLD       $0x17, Y6, Y6
+	VPMAXUD      avx2least400000<>+0(SB), Y6, Y6
+	VMULPS       avx2floatc0c00000<>+0(SB), Y6, Y7
+	VMULPS       avx2float3f000000<>+0(SB), Y6, Y6
+	VPMOVZXBD    8(DX), Y8
+	VPSLLD       $0x17, Y8, Y8
+	VPMAXUD      avx2least400000<>+0(SB), Y8, Y8
+	VMULPS       avx2floatc0c00000<>+0(SB), Y8, Y9
+	VMULPS       avx2float3f000000<>+0(SB), Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VBROADCASTSS (BX)(R10*1), Y10
+	VMULPS       Y10, Y6, Y10
+	VBROADCASTSS 4(BX)(R10*1), Y11
+	VMULPS       Y11, Y7, Y11
+	VMULPS       Y10, Y0, Y0
+	VADDPS       Y11, Y0, Y0
+	MOVQ         128(AX), R9
+	VADDPS       (R9), Y0, Y0
+	VMOVUPS      Y0, (R9)
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS (BX)(R10*1), Y0
+	VMULPS       Y0, Y8, Y0
+	VBROADCASTSS 4(BX)(R10*1), Y10
+	VMULPS       Y10, Y9, Y10
+	VMULPS       Y0, Y3, Y3
+	VADDPS       Y10, Y3, Y3
+	MOVQ         128(AX), R9
+	VADDPS       32(R9), Y3, Y3
+	VMOVUPS      Y3, 32(R9)
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS (SI)(R10*1), Y0
+	VMULPS       Y0, Y6, Y0
+	VBROADCASTSS 4(SI)(R10*1), Y3
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y0, Y1, Y1
+	VADDPS       Y3, Y1, Y1
+	MOVQ         136(AX), R9
+	VADDPS       (R9), Y1, Y1
+	VMOVUPS      Y1, (R9)
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS (SI)(R10*1), Y0
+	VMULPS       Y0, Y8, Y0
+	VBROADCASTSS 4(SI)(R10*1), Y1
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y4, Y4
+	VADDPS       Y1, Y4, Y4
+	MOVQ         136(AX), R9
+	VADDPS       32(R9), Y4, Y4
+	VMOVUPS      Y4, 32(R9)
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (DI)(R10*1), Y0
+	VMULPS       Y0, Y6, Y0
+	VBROADCASTSS 4(DI)(R10*1), Y1
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	MOVQ         144(AX), R9
+	VADDPS       (R9), Y2, Y2
+	VMOVUPS      Y2, (R9)
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (DI)(R10*1), Y0
+	VMULPS       Y0, Y8, Y0
+	VBROADCASTSS 4(DI)(R10*1), Y1
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y5, Y5
+	VADDPS       Y1, Y5, Y5
+	MOVQ         144(AX), R9
+	VADDPS       32(R9), Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         $0x00000008, R10
+	ADDQ         $0x00000010, DX
+	CMPQ         R8, 40(AX)
+	JB           mulInt8MXFP4N3AVX2_group
+	VZEROUPPER
+	RET
+
+// func mulF32MXFP4N3AVX2(a *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·mulF32MXFP4N3AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	MOVQ    96(AX), DI
+	XORQ    R8, R8
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 32(R9)
+	MOVQ    136(AX), R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 32(R9)
+	MOVQ    144(AX), R9
+	VMOVUPS Y0, (R9)
+	VMOVUPS Y0, 32(R9)
+
+mulF32MXFP4N3AVX2_group:
+	MOVQ       R8, R9
+	ADDQ       48(AX), R9
+	PREFETCHT0 512(DX)
+	VPMOVZXBD  (DX), Y0
+	VPSLLD     $0x17, Y0, Y0
+	VPMAXUD    avx2least400000<>+0(SB), Y0, Y0
+	VPMOVZXBD  8(DX), Y1
+	VPSLLD     $0x17, Y1, Y1
+	VPMAXUD    avx2least400000<>+0(SB), Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+
+mulF32MXFP4N3AVX2_residue0:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS (BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS (DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x04, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x04, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 16(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 16(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 16(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R8
+	CMPQ         R8, R9
+	JB           mulF32MXFP4N3AVX2_residue0
+	MOVQ         128(AX), R10
+	VADDPS       (R10), Y2, Y2
+	VMOVUPS      Y2, (R10)
+	MOVQ         136(AX), R10
+	VADDPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (R10)
+	MOVQ         144(AX), R10
+	VADDPS       (R10), Y4, Y4
+	VMOVUPS      Y4, (R10)
+	MOVQ         128(AX), R10
+	VADDPS       32(R10), Y5, Y5
+	VMOVUPS      Y5, 32(R10)
+	MOVQ         136(AX), R10
+	VADDPS       32(R10), Y6, Y6
+	VMOVUPS      Y6, 32(R10)
+	MOVQ         144(AX), R10
+	VADDPS       32(R10), Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), R8
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+
+mulF32MXFP4N3AVX2_residue1:
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x08, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x08, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 4(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 4(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 4(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x0c, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x0c, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 20(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 20(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 20(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R8
+	CMPQ         R8, R9
+	JB           mulF32MXFP4N3AVX2_residue1
+	MOVQ         128(AX), R10
+	VADDPS       (R10), Y2, Y2
+	VMOVUPS      Y2, (R10)
+	MOVQ         136(AX), R10
+	VADDPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (R10)
+	MOVQ         144(AX), R10
+	VADDPS       (R10), Y4, Y4
+	VMOVUPS      Y4, (R10)
+	MOVQ         128(AX), R10
+	VADDPS       32(R10), Y5, Y5
+	VMOVUPS      Y5, 32(R10)
+	MOVQ         136(AX), R10
+	VADDPS       32(R10), Y6, Y6
+	VMOVUPS      Y6, 32(R10)
+	MOVQ         144(AX), R10
+	VADDPS       32(R10), Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), R8
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+
+mulF32MXFP4N3AVX2_residue2:
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x10, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x10, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 8(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 8(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 8(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x14, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x14, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 24(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 24(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 24(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R8
+	CMPQ         R8, R9
+	JB           mulF32MXFP4N3AVX2_residue2
+	MOVQ         128(AX), R10
+	VADDPS       (R10), Y2, Y2
+	VMOVUPS      Y2, (R10)
+	MOVQ         136(AX), R10
+	VADDPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (R10)
+	MOVQ         144(AX), R10
+	VADDPS       (R10), Y4, Y4
+	VMOVUPS      Y4, (R10)
+	MOVQ         128(AX), R10
+	VADDPS       32(R10), Y5, Y5
+	VMOVUPS      Y5, 32(R10)
+	MOVQ         136(AX), R10
+	VADDPS       32(R10), Y6, Y6
+	VMOVUPS      Y6, 32(R10)
+	MOVQ         144(AX), R10
+	VADDPS       32(R10), Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), R8
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+
+mulF32MXFP4N3AVX2_residue3:
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x18, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x18, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 12(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 12(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 12(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	VMOVUPS      (CX), Y8
+	VPSRLD       $0x1c, Y8, Y8
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y9
+	VPSLLD       $0x1c, Y8, Y10
+	VPERMPS      Y9, Y8, Y8
+	VPAND        avx2signs<>+0(SB), Y10, Y10
+	VPXOR        Y10, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VMOVUPS      32(CX), Y9
+	VPSRLD       $0x1c, Y9, Y9
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y10
+	VPSLLD       $0x1c, Y9, Y11
+	VPERMPS      Y10, Y9, Y9
+	VPAND        avx2signs<>+0(SB), Y11, Y11
+	VPXOR        Y11, Y9, Y9
+	VMULPS       Y1, Y9, Y9
+	VBROADCASTSS 28(BX)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS 28(SI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS 28(DI)(R8*4), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R8
+	CMPQ         R8, R9
+	JB           mulF32MXFP4N3AVX2_residue3
+	MOVQ         128(AX), R9
+	VADDPS       (R9), Y2, Y2
+	VMOVUPS      Y2, (R9)
+	MOVQ         136(AX), R9
+	VADDPS       (R9), Y3, Y3
+	VMOVUPS      Y3, (R9)
+	MOVQ         144(AX), R9
+	VADDPS       (R9), Y4, Y4
+	VMOVUPS      Y4, (R9)
+	MOVQ         128(AX), R9
+	VADDPS       32(R9), Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	MOVQ         136(AX), R9
+	VADDPS       32(R9), Y6, Y6
+	VMOVUPS      Y6, 32(R9)
+	MOVQ         144(AX), R9
+	VADDPS       32(R9), Y7, Y7
+	VMOVUPS      Y7, 32(R9)
+	ADDQ         $0x00000010, DX
+	CMPQ         R8, 40(AX)
+	JB           mulF32MXFP4N3AVX2_group
+	VZEROUPPER
+	RET
+
+// func mulInt8MXFP4N4AVX2(a *byte)
+// Requires: AVX, AVX2, MMX+
+TEXT ·mulInt8MXFP4N4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	MOVQ    96(AX), DI
+	MOVQ    104(AX), R8
+	XORQ    R9, R9
+	MOVQ    40(AX), R11
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+	MOVQ    136(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+	MOVQ    144(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+	MOVQ    152(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+
+mulInt8MXFP4N4AVX2_group:
+	MOVQ  R9, R10
+	ADDQ  48(AX), R10
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+
+mulInt8MXFP4N4AVX2_chunk:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y8
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y8, Y9
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y8, Y8
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y10
+	VPSHUFB      Y9, Y10, Y9
+	VPSHUFB      Y8, Y10, Y8
+	VPBROADCASTD (BX)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y11
+	VPBROADCASTD 4(BX)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPADDW       Y10, Y11, Y11
+	VPMADDWD     avx2pair10001<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y0, Y0
+	VPBROADCASTD (SI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y11
+	VPBROADCASTD 4(SI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPADDW       Y10, Y11, Y11
+	VPMADDWD     avx2pair10001<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y1, Y1
+	VPBROADCASTD (DI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y11
+	VPBROADCASTD 4(DI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPADDW       Y10, Y11, Y11
+	VPMADDWD     avx2pair10001<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y2, Y2
+	VPBROADCASTD (R8)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y9
+	VPBROADCASTD 4(R8)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPADDW       Y8, Y9, Y9
+	VPMADDWD     avx2pair10001<>+0(SB), Y9, Y9
+	VPADDD       Y9, Y3, Y3
+	VMOVUPS      32(CX), Y8
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y8, Y9
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2maskf0f0f0f<>+0(SB), Y8, Y8
+	VMOVUPS      avx2wholesMXFP4<>+0(SB), Y10
+	VPSHUFB      Y9, Y10, Y9
+	VPSHUFB      Y8, Y10, Y8
+	VPBROADCASTD (BX)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y11
+	VPBROADCASTD 4(BX)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPADDW       Y10, Y11, Y11
+	VPMADDWD     avx2pair10001<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPBROADCASTD (SI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y11
+	VPBROADCASTD 4(SI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPADDW       Y10, Y11, Y11
+	VPMADDWD     avx2pair10001<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y5, Y5
+	VPBROADCASTD (DI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y11
+	VPBROADCASTD 4(DI)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y10
+	VPADDW       Y10, Y11, Y11
+	VPMADDWD     avx2pair10001<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y6, Y6
+	VPBROADCASTD (R8)(R9*1), Y10
+	VPMADDUBSW   Y10, Y9, Y9
+	VPBROADCASTD 4(R8)(R9*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPADDW       Y8, Y9, Y9
+	VPMADDWD     avx2pair10001<>+0(SB), Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R9
+	CMPQ         R9, R10
+	JB           mulInt8MXFP4N4AVX2_chunk
+	PREFETCHT0   512(DX)
+	VPMOVZXBD    (DX), Y8
+	VPSLLD       $0x17, Y8, Y8
+	VPMAXUD      avx2least400000<>+0(SB), Y8, Y8
+	VMULPS       avx2floatc0c00000<>+0(SB), Y8, Y9
+	VMULPS       avx2float3f000000<>+0(SB), Y8, Y8
+	VPMOVZXBD    8(DX), Y10
+	VPSLLD       $0x17, Y10, Y10
+	VPMAXUD      avx2least400000<>+0(SB), Y10, Y10
+	VMULPS       avx2floatc0c00000<>+0(SB), Y10, Y11
+	VMULPS       avx2float3f000000<>+0(SB), Y10, Y10
+	VCVTDQ2PS    Y0, Y0
+	VBROADCASTSS (BX)(R11*1), Y12
+	VMULPS       Y12, Y8, Y12
+	VBROADCASTSS 4(BX)(R11*1), Y13
+	VMULPS       Y13, Y9, Y13
+	VMULPS       Y12, Y0, Y0
+	VADDPS       Y13, Y0, Y0
+	MOVQ         128(AX), R10
+	VADDPS       (R10), Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS (BX)(R11*1), Y0
+	VMULPS       Y0, Y10, Y0
+	VBROADCASTSS 4(BX)(R11*1), Y12
+	VMULPS       Y12, Y11, Y12
+	VMULPS       Y0, Y4, Y4
+	VADDPS       Y12, Y4, Y4
+	MOVQ         128(AX), R10
+	VADDPS       32(R10), Y4, Y4
+	VMOVUPS      Y4, 32(R10)
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS (SI)(R11*1), Y0
+	VMULPS       Y0, Y8, Y0
+	VBROADCASTSS 4(SI)(R11*1), Y4
+	VMULPS       Y4, Y9, Y4
+	VMULPS       Y0, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	MOVQ         136(AX), R10
+	VADDPS       (R10), Y1, Y1
+	VMOVUPS      Y1, (R10)
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (SI)(R11*1), Y0
+	VMULPS       Y0, Y10, Y0
+	VBROADCASTSS 4(SI)(R11*1), Y1
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y5, Y5
+	VADDPS       Y1, Y5, Y5
+	MOVQ         136(AX), R10
+	VADDPS       32(R10), Y5, Y5
+	VMOVUPS      Y5, 32(R10)
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (DI)(R11*1), Y0
+	VMULPS       Y0, Y8, Y0
+	VBROADCASTSS 4(DI)(R11*1), Y1
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	MOVQ         144(AX), R10
+	VADDPS       (R10), Y2, Y2
+	VMOVUPS      Y2, (R10)
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS (DI)(R11*1), Y0
+	VMULPS       Y0, Y10, Y0
+	VBROADCASTSS 4(DI)(R11*1), Y1
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y6, Y6
+	VADDPS       Y1, Y6, Y6
+	MOVQ         144(AX), R10
+	VADDPS       32(R10), Y6, Y6
+	VMOVUPS      Y6, 32(R10)
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS (R8)(R11*1), Y0
+	VMULPS       Y0, Y8, Y0
+	VBROADCASTSS 4(R8)(R11*1), Y1
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	MOVQ         152(AX), R10
+	VADDPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (R10)
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (R8)(R11*1), Y0
+	VMULPS       Y0, Y10, Y0
+	VBROADCASTSS 4(R8)(R11*1), Y1
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y7, Y7
+	VADDPS       Y1, Y7, Y7
+	MOVQ         152(AX), R10
+	VADDPS       32(R10), Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	ADDQ         $0x00000008, R11
+	ADDQ         $0x00000010, DX
+	CMPQ         R9, 40(AX)
+	JB           mulInt8MXFP4N4AVX2_group
+	VZEROUPPER
+	RET
+
+// func mulF32MXFP4N4AVX2(a *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·mulF32MXFP4N4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    80(AX), BX
+	MOVQ    88(AX), SI
+	MOVQ    96(AX), DI
+	MOVQ    104(AX), R8
+	XORQ    R9, R9
+	VPXOR   Y0, Y0, Y0
+	MOVQ    128(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+	MOVQ    136(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+	MOVQ    144(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+	MOVQ    152(AX), R10
+	VMOVUPS Y0, (R10)
+	VMOVUPS Y0, 32(R10)
+
+mulF32MXFP4N4AVX2_group:
+	MOVQ       R9, R10
+	ADDQ       48(AX), R10
+	PREFETCHT0 512(DX)
+	VPMOVZXBD  (DX), Y0
+	VPSLLD     $0x17, Y0, Y0
+	VPMAXUD    avx2least400000<>+0(SB), Y0, Y0
+	VPMOVZXBD  8(DX), Y1
+	VPSLLD     $0x17, Y1, Y1
+	VPMAXUD    avx2least400000<>+0(SB), Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y3, Y3, Y3
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
+	VPXOR      Y9, Y9, Y9
+
+mulF32MXFP4N4AVX2_residue0:
+	PREFETCHT0   4096(CX)
+	VMOVUPS      (CX), Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS (BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS (SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS (R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x04, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x04, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 16(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 16(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 16(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 16(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R9
+	CMPQ         R9, R10
+	JB           mulF32MXFP4N4AVX2_residue0
+	MOVQ         128(AX), R11
+	VADDPS       (R11), Y2, Y2
+	VMOVUPS      Y2, (R11)
+	MOVQ         136(AX), R11
+	VADDPS       (R11), Y3, Y3
+	VMOVUPS      Y3, (R11)
+	MOVQ         144(AX), R11
+	VADDPS       (R11), Y4, Y4
+	VMOVUPS      Y4, (R11)
+	MOVQ         152(AX), R11
+	VADDPS       (R11), Y5, Y5
+	VMOVUPS      Y5, (R11)
+	MOVQ         128(AX), R11
+	VADDPS       32(R11), Y6, Y6
+	VMOVUPS      Y6, 32(R11)
+	MOVQ         136(AX), R11
+	VADDPS       32(R11), Y7, Y7
+	VMOVUPS      Y7, 32(R11)
+	MOVQ         144(AX), R11
+	VADDPS       32(R11), Y8, Y8
+	VMOVUPS      Y8, 32(R11)
+	MOVQ         152(AX), R11
+	VADDPS       32(R11), Y9, Y9
+	VMOVUPS      Y9, 32(R11)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), R9
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VPXOR        Y9, Y9, Y9
+
+mulF32MXFP4N4AVX2_residue1:
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x08, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x08, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 4(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 4(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 4(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 4(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x0c, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x0c, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 20(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 20(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 20(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 20(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R9
+	CMPQ         R9, R10
+	JB           mulF32MXFP4N4AVX2_residue1
+	MOVQ         128(AX), R11
+	VADDPS       (R11), Y2, Y2
+	VMOVUPS      Y2, (R11)
+	MOVQ         136(AX), R11
+	VADDPS       (R11), Y3, Y3
+	VMOVUPS      Y3, (R11)
+	MOVQ         144(AX), R11
+	VADDPS       (R11), Y4, Y4
+	VMOVUPS      Y4, (R11)
+	MOVQ         152(AX), R11
+	VADDPS       (R11), Y5, Y5
+	VMOVUPS      Y5, (R11)
+	MOVQ         128(AX), R11
+	VADDPS       32(R11), Y6, Y6
+	VMOVUPS      Y6, 32(R11)
+	MOVQ         136(AX), R11
+	VADDPS       32(R11), Y7, Y7
+	VMOVUPS      Y7, 32(R11)
+	MOVQ         144(AX), R11
+	VADDPS       32(R11), Y8, Y8
+	VMOVUPS      Y8, 32(R11)
+	MOVQ         152(AX), R11
+	VADDPS       32(R11), Y9, Y9
+	VMOVUPS      Y9, 32(R11)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), R9
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VPXOR        Y9, Y9, Y9
+
+mulF32MXFP4N4AVX2_residue2:
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x10, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x10, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 8(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 8(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 8(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 8(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x14, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x14, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 24(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 24(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 24(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 24(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R9
+	CMPQ         R9, R10
+	JB           mulF32MXFP4N4AVX2_residue2
+	MOVQ         128(AX), R11
+	VADDPS       (R11), Y2, Y2
+	VMOVUPS      Y2, (R11)
+	MOVQ         136(AX), R11
+	VADDPS       (R11), Y3, Y3
+	VMOVUPS      Y3, (R11)
+	MOVQ         144(AX), R11
+	VADDPS       (R11), Y4, Y4
+	VMOVUPS      Y4, (R11)
+	MOVQ         152(AX), R11
+	VADDPS       (R11), Y5, Y5
+	VMOVUPS      Y5, (R11)
+	MOVQ         128(AX), R11
+	VADDPS       32(R11), Y6, Y6
+	VMOVUPS      Y6, 32(R11)
+	MOVQ         136(AX), R11
+	VADDPS       32(R11), Y7, Y7
+	VMOVUPS      Y7, 32(R11)
+	MOVQ         144(AX), R11
+	VADDPS       32(R11), Y8, Y8
+	VMOVUPS      Y8, 32(R11)
+	MOVQ         152(AX), R11
+	VADDPS       32(R11), Y9, Y9
+	VMOVUPS      Y9, 32(R11)
+	SUBQ         56(AX), CX
+	SUBQ         48(AX), R9
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        Y8, Y8, Y8
+	VPXOR        Y9, Y9, Y9
+
+mulF32MXFP4N4AVX2_residue3:
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x18, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x18, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 12(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 12(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 12(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 12(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	VMOVUPS      (CX), Y10
+	VPSRLD       $0x1c, Y10, Y10
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y11
+	VPSLLD       $0x1c, Y10, Y12
+	VPERMPS      Y11, Y10, Y10
+	VPAND        avx2signs<>+0(SB), Y12, Y12
+	VPXOR        Y12, Y10, Y10
+	VMULPS       Y0, Y10, Y10
+	VMOVUPS      32(CX), Y11
+	VPSRLD       $0x1c, Y11, Y11
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y12
+	VPSLLD       $0x1c, Y11, Y13
+	VPERMPS      Y12, Y11, Y11
+	VPAND        avx2signs<>+0(SB), Y13, Y13
+	VPXOR        Y13, Y11, Y11
+	VMULPS       Y1, Y11, Y11
+	VBROADCASTSS 28(BX)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS 28(SI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS 28(DI)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS 28(R8)(R9*4), Y12
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000008, R9
+	CMPQ         R9, R10
+	JB           mulF32MXFP4N4AVX2_residue3
+	MOVQ         128(AX), R10
+	VADDPS       (R10), Y2, Y2
+	VMOVUPS      Y2, (R10)
+	MOVQ         136(AX), R10
+	VADDPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (R10)
+	MOVQ         144(AX), R10
+	VADDPS       (R10), Y4, Y4
+	VMOVUPS      Y4, (R10)
+	MOVQ         152(AX), R10
+	VADDPS       (R10), Y5, Y5
+	VMOVUPS      Y5, (R10)
+	MOVQ         128(AX), R10
+	VADDPS       32(R10), Y6, Y6
+	VMOVUPS      Y6, 32(R10)
+	MOVQ         136(AX), R10
+	VADDPS       32(R10), Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	MOVQ         144(AX), R10
+	VADDPS       32(R10), Y8, Y8
+	VMOVUPS      Y8, 32(R10)
+	MOVQ         152(AX), R10
+	VADDPS       32(R10), Y9, Y9
+	VMOVUPS      Y9, 32(R10)
+	ADDQ         $0x00000010, DX
+	CMPQ         R9, 40(AX)
+	JB           mulF32MXFP4N4AVX2_group
+	VZEROUPPER
+	RET
+
 // func quantiseAVX2(q *int8, scales *float32, x *float32, group int, groups int)
 // Requires: AVX, AVX2
 TEXT ·quantiseAVX2(SB), NOSPLIT, $0-40

@@ -96,7 +96,8 @@ func portableFloats(a *panelArgs, c quant.Coding) {
 	}
 }
 
-// portableInt8s adds each group's dot·(scale·s) + bias·S, each step rounded.
+// portableInt8s adds each group's dot·(scale·s) + bias·S, each step rounded. Where codes do not
+// stand for themselves, dot is of whole steps, and scale and bias are those of steps.
 func portableInt8s(a *panelArgs, c quant.Coding) {
 	p, bits := a.panel(c), c.Bits()
 	var codes [maxGroup]uint8
@@ -106,6 +107,13 @@ func portableInt8s(a *panelArgs, c quant.Coding) {
 		for lane := range panelRows {
 			scale, bias := c.Scale(p.scales, g*panelRows+lane), c.Bias(p.biases, g*panelRows+lane)
 			unpackLane(codes[:a.group], group, lane, bits)
+			if !c.Itself() {
+				step, least := c.Steps()
+				scale, bias = step*scale, least*scale
+				for i, q := range codes[:a.group] {
+					codes[i] = uint8(c.Whole(int(q)))
+				}
+			}
 			for r := range a.rows {
 				x := unsafe.Slice((*int8)(a.x[r]), a.cols)[g*a.group : (g+1)*a.group]
 				scales := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)

@@ -12,8 +12,14 @@ type plainCode struct {
 
 func (c *plainCode) kernels() plainKernels { return plainKernels{two: c.rowTwo, last: c.rowLast} }
 
-// table returns the kernels for codes and those for numbers that stand for themselves.
+// table returns the kernels for codes and those for numbers that stand for themselves. Codes for
+// which the variant has none are multiplied by the portable ones.
 func (c *plainCode) table(codes codingTable) *codingTable {
+	for i := range codes {
+		if codes[i].floats == nil {
+			codes[i] = portableCodings[i]
+		}
+	}
 	return codes.with(c.rowLast, c.rowBF16, c.rowWiden)
 }
 

@@ -12,12 +12,15 @@ import (
 
 // TestInt8Processors checks that int8 products have the same bits on all processors: a checksum
 // from one stands for the others. TestPanelKernels checks that they are right. Nothing that makes
-// the operands rounds.
+// the operands rounds. (All variants but NEON's have kernels for other formats.)
 func TestInt8Processors(t *testing.T) {
 	const want = 0x32aa26da73cac6b9
 	for _, k := range available() {
 		sum := fnv.New64a()
 		for _, f := range panelFormats() {
+			if !f.Affine() {
+				continue
+			}
 			c := wholePanelCase(f, 3*panelRows, 5*f.Group())
 			for count := 1; count <= len(c.x); count++ {
 				sum.Write(gpu.FloatBytes(c.multiply(t, k, &c.panels, true, count)))

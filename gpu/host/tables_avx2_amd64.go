@@ -25,4 +25,10 @@ var avx2Codings = codingTable{
 		arrange:    arrange8AVX2,
 		dequantise: dequantiseQ8AVX2,
 	},
+	quant.CodingMXFP4: {
+		int8s:      []panelKernel{mulInt8MXFP4N1AVX2, mulInt8MXFP4N2AVX2, mulInt8MXFP4N3AVX2, mulInt8MXFP4N4AVX2},
+		floats:     []panelKernel{mulF32MXFP4N1AVX2, mulF32MXFP4N2AVX2, mulF32MXFP4N3AVX2, mulF32MXFP4N4AVX2},
+		arrange:    arrange4AVX2,
+		dequantise: dequantiseMXFP4AVX2,
+	},
 }

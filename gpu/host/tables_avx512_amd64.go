@@ -25,4 +25,10 @@ var avx512Codings = codingTable{
 		arrange:    arrange8AVX512,
 		dequantise: dequantiseQ8AVX512,
 	},
+	quant.CodingMXFP4: {
+		int8s:      []panelKernel{mulInt8MXFP4N1AVX512, mulInt8MXFP4N2AVX512, mulInt8MXFP4N3AVX512, mulInt8MXFP4N4AVX512, mulInt8MXFP4N5AVX512, mulInt8MXFP4N6AVX512},
+		floats:     []panelKernel{mulF32MXFP4N1AVX512, mulF32MXFP4N2AVX512, mulF32MXFP4N3AVX512, mulF32MXFP4N4AVX512, mulF32MXFP4N5AVX512, mulF32MXFP4N6AVX512},
+		arrange:    arrange4AVX512,
+		dequantise: dequantiseMXFP4AVX512,
+	},
 }

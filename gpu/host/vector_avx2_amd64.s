@@ -1155,6 +1155,88 @@ DATA avx2vectormask8<>+24(SB)/4, $0x000000ff
 DATA avx2vectormask8<>+28(SB)/4, $0x000000ff
 GLOBL avx2vectormask8<>(SB), RODATA|NOPTR, $32
 
+// func dequantiseMXFP4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// Requires: AVX, AVX2
+TEXT ·dequantiseMXFP4AVX2(SB), NOSPLIT, $0-144
+	MOVQ    dst_len+8(FP), AX
+	MOVQ    dst_base+0(FP), CX
+	MOVQ    words_base+24(FP), DX
+	MOVQ    scales_base+48(FP), BX
+	MOVQ    biases_base+72(FP), SI
+	MOVQ    shifts_base+96(FP), SI
+	MOVQ    wordStride+128(FP), DI
+	MOVQ    groupStride+136(FP), R8
+	VMOVUPS avx2vectormask4<>+0(SB), Y0
+	VMOVUPS (SI), Y0
+
+groups:
+	VPBROADCASTB (BX), Y1
+	VPSLLD       $0x17, Y1, Y1
+	VPAND        avx2exponent<>+0(SB), Y1, Y1
+	VPMAXUD      avx2leastE8M0<>+0(SB), Y1, Y1
+	MOVQ         group+120(FP), SI
+	SUBQ         SI, AX
+
+words:
+	VPBROADCASTD (DX), Y2
+	VPSRLVD      Y0, Y2, Y2
+	VMOVUPS      avx2magnitudesMXFP4<>+0(SB), Y3
+	VPSLLD       $0x1c, Y2, Y4
+	VPERMPS      Y3, Y2, Y2
+	VPAND        avx2signs<>+0(SB), Y4, Y4
+	VPXOR        Y4, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (CX)
+	ADDQ         DI, DX
+	ADDQ         $0x00000020, CX
+	SUBQ         $0x00000008, SI
+	JNZ          words
+	ADDQ         R8, BX
+	TESTQ        AX, AX
+	JNZ          groups
+	VZEROUPPER
+	RET
+
+DATA avx2exponent<>+0(SB)/4, $0x7f800000
+DATA avx2exponent<>+4(SB)/4, $0x7f800000
+DATA avx2exponent<>+8(SB)/4, $0x7f800000
+DATA avx2exponent<>+12(SB)/4, $0x7f800000
+DATA avx2exponent<>+16(SB)/4, $0x7f800000
+DATA avx2exponent<>+20(SB)/4, $0x7f800000
+DATA avx2exponent<>+24(SB)/4, $0x7f800000
+DATA avx2exponent<>+28(SB)/4, $0x7f800000
+GLOBL avx2exponent<>(SB), RODATA|NOPTR, $32
+
+DATA avx2leastE8M0<>+0(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+4(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+8(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+12(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+16(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+20(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+24(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+28(SB)/4, $0x00400000
+GLOBL avx2leastE8M0<>(SB), RODATA|NOPTR, $32
+
+DATA avx2magnitudesMXFP4<>+0(SB)/4, $(0.0)
+DATA avx2magnitudesMXFP4<>+4(SB)/4, $(0.5)
+DATA avx2magnitudesMXFP4<>+8(SB)/4, $(1.0)
+DATA avx2magnitudesMXFP4<>+12(SB)/4, $(1.5)
+DATA avx2magnitudesMXFP4<>+16(SB)/4, $(2.0)
+DATA avx2magnitudesMXFP4<>+20(SB)/4, $(3.0)
+DATA avx2magnitudesMXFP4<>+24(SB)/4, $(4.0)
+DATA avx2magnitudesMXFP4<>+28(SB)/4, $(6.0)
+GLOBL avx2magnitudesMXFP4<>(SB), RODATA|NOPTR, $32
+
+DATA avx2signs<>+0(SB)/4, $0x80000000
+DATA avx2signs<>+4(SB)/4, $0x80000000
+DATA avx2signs<>+8(SB)/4, $0x80000000
+DATA avx2signs<>+12(SB)/4, $0x80000000
+DATA avx2signs<>+16(SB)/4, $0x80000000
+DATA avx2signs<>+20(SB)/4, $0x80000000
+DATA avx2signs<>+24(SB)/4, $0x80000000
+DATA avx2signs<>+28(SB)/4, $0x80000000
+GLOBL avx2signs<>(SB), RODATA|NOPTR, $32
+
 // func widen8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
 // Requires: AVX, AVX2, MMX+
 TEXT ·widen8AVX2(SB), NOSPLIT, $0-104

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
-	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // eachVectors runs a test for the primitives of each variant.
@@ -88,28 +87,25 @@ func TestSoftmax(t *testing.T) {
 // TestRow checks that both layouts and all variants give a row the bits that package quant unpacks.
 func TestRow(t *testing.T) {
 	const rows = 32
-	for _, bits := range []int{2, 4, 8} {
-		for _, group := range []int{32, 64, 128} {
-			f := quant.Affine(bits, group)
-			cols := 3 * group
-			rng := rand.New(rand.NewPCG(uint64(bits), uint64(group)))
-			m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: bytesBeside(rng, f.WeightBytes(rows, cols)),
-				scales: bf16s(rng, rows*3), biases: bf16s(rng, rows*3)}
-			panels := inPanels(&m)
-			eachVectors(t, func(t *testing.T, v *vectors) {
-				for o := range rows {
-					want := make([]float32, cols)
-					f.Unpack(want, cols, m.weight, m.scales, m.biases, o)
-					for _, m := range []*matrix{&m, &panels} {
-						got := make([]float32, cols)
-						v.row(got, m, o)
-						if err := numcmp.Equal(got, want); err != nil {
-							t.Errorf("%v row %d: %v", m.format, o, err)
-						}
+	for _, f := range panelFormats() {
+		cols := 3 * f.Group()
+		rng := rand.New(rand.NewPCG(uint64(f.Bits()), uint64(f.Group())))
+		m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: bytesBeside(rng, f.WeightBytes(rows, cols)),
+			scales: numbers(rng, f, f.ScaleBytes(rows, cols)), biases: numbers(rng, f, f.BiasBytes(rows, cols))}
+		panels := inPanels(&m)
+		eachVectors(t, func(t *testing.T, v *vectors) {
+			for o := range rows {
+				want := make([]float32, cols)
+				f.Unpack(want, cols, m.weight, m.scales, m.biases, o)
+				for _, m := range []*matrix{&m, &panels} {
+					got := make([]float32, cols)
+					v.row(got, m, o)
+					if err := numcmp.Equal(got, want); err != nil {
+						t.Errorf("%v row %d: %v", m.format, o, err)
 					}
 				}
-			})
-		}
+			}
+		})
 	}
 }
 

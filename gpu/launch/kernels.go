@@ -13,9 +13,22 @@ const defineCoding = "CODING"
 // define returns the lines of a define of the table.
 func define(name string, value int) string {
 	if name == defineCoding {
-		return fmt.Sprintf("#define BITS %d\n", quant.Coding(value).Bits())
+		return codingDefines(quant.Coding(value))
 	}
 	return fmt.Sprintf("#define %s %d\n", name, value)
+}
+
+// codingDefines returns the lines that tell kernels how a matrix is stored, see product.metal.
+func codingDefines(c quant.Coding) string {
+	text := fmt.Sprintf("#define BITS %d\n", c.Bits())
+	if !c.Codes() || c.Itself() {
+		return text
+	}
+	halves := uint32(0)
+	for code := range 8 {
+		halves |= uint32(2*c.Value(code)) << (4 * code)
+	}
+	return text + fmt.Sprintf("#define MAGNITUDES %#xu\n", halves)
 }
 
 // kernelDefines is the table of kernels: the names of the #define lines of each, in the order in

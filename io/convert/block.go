@@ -93,6 +93,11 @@ func (e *emitter) rows(w io.Writer, b block) error {
 	switch b.op {
 	case copyBytes:
 		for _, data := range b.src.bytes(b.array) {
+			if b.array == quant.Scales {
+				if err := checkScales(b, data); err != nil {
+					return err
+				}
+			}
 			if err := e.copy(w, data); err != nil {
 				return err
 			}

@@ -1,6 +1,6 @@
 // Package convert turns a checkpoint directory, in the Hugging Face layout (bf16, f16, f32,
-// block-scaled fp8, int4 of compressed-tensors) or the quantised layout of the MLX community, into
-// a packed model directory:
+// block-scaled fp8, int4 of compressed-tensors, MXFP4 experts of gpt-oss) or the quantised layout
+// of the MLX community, into a packed model directory:
 //
 //	model_weights.bin, model_weights.json   all tensors but the routed experts (package io/weights)
 //	packed_experts/layer_NN.bin, layout.json, records.crc32c   the routed experts (package io/expertfile)

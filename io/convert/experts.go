@@ -51,9 +51,10 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 	return out, nil
 }
 
-// findExperts finds a layer's experts in any of three forms: stacked by projection
+// findExperts finds a layer's experts in any of four forms: stacked by projection
 // (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused
-// (mlp.experts.gate_up_proj or mlp.switch_mlp.gate_up_proj [E, 2I, H], gate first), or one matrix
+// (mlp.experts.gate_up_proj or mlp.switch_mlp.gate_up_proj [E, 2I, H], gate first), the same in
+// MXFP4 with gate and up in turns (mlp.experts.gate_up_proj_blocks, see takeBlocks), or one matrix
 // for each expert (mlp.experts.0.gate_proj [I, H]). Matrices that can have the wanted layout get
 // it.
 func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant.Layout) (*layerExperts, error) {
@@ -71,6 +72,10 @@ func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant
 		x.note(err)
 		l.gate, l.up = x.cut(both, 2*i, 0, i), x.cut(both, 2*i, i, i)
 		l.down = x.stacked(p+"switch_mlp.down_proj", h, i)
+	case src.has(p + "experts.gate_up_proj_blocks"):
+		both := x.blocks(p+"experts.gate_up_proj", 2*i, h)
+		l.gate, l.up = x.turns(both, i, 0), x.turns(both, i, 1)
+		l.down = x.cut(x.blocks(p+"experts.down_proj", h, i), h, 0, h)
 	case src.has(p + "experts.gate_up_proj"):
 		both := x.bare(p+"experts.gate_up_proj", 2*i, h)
 		l.gate, l.up = x.cut(both, 2*i, 0, i), x.cut(both, 2*i, i, i)

@@ -94,8 +94,9 @@ func (p *pack) layout() model.ExpertLayout {
 
 // parts splits a record into its blocks.
 func parts(record []byte, p model.ExpertPart) (weight, scales, biases []byte) {
-	n := p.Format.ScaleBytes(p.Rows, p.Cols)
-	return record[p.WeightOffset:][:p.Format.WeightBytes(p.Rows, p.Cols)], record[p.ScalesOffset:][:n], record[p.BiasesOffset:][:n]
+	f := p.Format
+	return record[p.WeightOffset:][:f.WeightBytes(p.Rows, p.Cols)], record[p.ScalesOffset:][:f.ScaleBytes(p.Rows, p.Cols)],
+		record[p.BiasesOffset:][:f.BiasBytes(p.Rows, p.Cols)]
 }
 
 // record returns an expert in row order.

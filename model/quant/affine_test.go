@@ -46,6 +46,58 @@ func TestUnpackExample(t *testing.T) {
 	}
 }
 
+// MXFP4 by hand: byte j of a block holds elements 2j and 2j+1, 2 is 1 and 10 is -1, scale 126
+// halves; scale 0 is 2^-127, 254 is 2^127, and 255 is no number.
+func TestUnpackMXFP4(t *testing.T) {
+	f := quant.MXFP4
+	weight, scales := make([]byte, 5*16), []byte{126, 127, 0, 254, 255}
+	weight[0] = 0x2a
+	for i := range 8 { // all codes in order
+		weight[16+i] = byte(2*i) | byte(2*i+1)<<4
+	}
+	weight[32], weight[48], weight[64] = 0x91, 0xe6, 0x07
+	got := make([]float32, 5*32)
+	f.Unpack(got, 5*32, weight, scales, nil, 0)
+	if got[0] != -0.5 || got[1] != 0.5 || got[2] != 0 {
+		t.Errorf("0x2a of scale 126: got %v", got[:3])
+	}
+	for i, want := range []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5, -2, -3, -4, -6} {
+		if math.Float32bits(got[32+i]) != math.Float32bits(want) {
+			t.Errorf("code %d: got %v, want %v", i, got[32+i], want)
+		}
+	}
+	if least := math.Float32frombits(1 << 21); got[64] != least || got[65] != -least {
+		t.Errorf("0.5 of scale 0: got %v, %v, want ±%v", got[64], got[65], least)
+	}
+	if !math.IsInf(float64(got[96]), 1) || !math.IsInf(float64(got[97]), -1) || got[98] != 0 {
+		t.Errorf("4, -4 and 0 of scale 254: got %v, want infinities and 0", got[96:99])
+	}
+	for i := range 3 {
+		if got[128+i] == got[128+i] {
+			t.Errorf("scale 255: element %d is %v, want no number", i, got[128+i])
+		}
+	}
+	if i := f.NoNumber(scales); i != 4 {
+		t.Errorf("NoNumber: got %d, want 4", i)
+	}
+	if i := quant.Affine(4, 64).NoNumber(scales); i != -1 {
+		t.Errorf("NoNumber of bf16: got %d, want -1", i)
+	}
+}
+
+// Whole steps mean the values.
+func TestSteps(t *testing.T) {
+	for _, c := range quant.Codings() {
+		step, least := c.Steps()
+		for code := range 1 << c.Bits() {
+			whole := c.Whole(code)
+			if whole < 0 || whole > 255 || step*float32(whole)+least != c.Value(code) {
+				t.Errorf("%v: code %d is %d steps of %v above %v, want %v", c, code, whole, step, least, c.Value(code))
+			}
+		}
+	}
+}
+
 // Every format, every row, against the definition in float64.
 func TestUnpack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

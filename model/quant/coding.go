@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -20,6 +21,9 @@ const (
 	CodingQ2
 	CodingQ4
 	CodingQ8
+	// Floats of 4 bits, e2m1, in groups that share a power of two: MXFP4 of OCP's microscaling
+	// formats.
+	CodingMXFP4
 	NumCodings = iota
 )
 
@@ -33,9 +37,12 @@ type coding struct {
 	widen func(dst []float32, src []byte)
 
 	// The rest is of codes.
-	groups []int       // sizes of groups: inputs that share a scale
-	scale  *groupFloat // of a group
-	biased bool        // a group has a bias, too, stored as the scale is
+	groups []int        // sizes of groups: inputs that share a scale
+	scale  *groupFloat  // of a group
+	biased bool         // a group has a bias, too, stored as the scale is
+	values *[16]float32 // what codes of 4 bits stand for; nil: codes stand for themselves
+	// Values are whole numbers of steps above least: kernels multiply these by integers.
+	step, least float32
 }
 
 // groupFloat is how a scale or a bias is stored.
@@ -47,17 +54,23 @@ type groupFloat struct {
 
 var scaleBF16 = groupFloat{"BF16", 2, func(b []byte) float32 { return BF16ToF32(binary.LittleEndian.Uint16(b)) }}
 
+// noE8M0 is the E8M0 scale that is no number; others are 2^(e-127).
+const noE8M0 = 255
+
+var scaleE8M0 = groupFloat{"U8", 1, func(b []byte) float32 { return e8m0(b[0]) }}
+
 var noBias = float32(math.Copysign(0, -1))
 
 // The sizes of groups of whole numbers.
 var affineGroups = []int{32, 64, 128}
 
 var codings = [NumCodings]coding{
-	CodingF32:  {name: "f32", dtype: "F32", word: 4, bits: 32, widen: unpackF32},
-	CodingBF16: {name: "bf16", dtype: "BF16", word: 2, bits: 16, widen: unpackBF16},
-	CodingQ2:   {name: "q2", dtype: "U32", word: 4, bits: 2, groups: affineGroups, scale: &scaleBF16, biased: true},
-	CodingQ4:   {name: "q4", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleBF16, biased: true},
-	CodingQ8:   {name: "q8", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleBF16, biased: true},
+	CodingF32:   {name: "f32", dtype: "F32", word: 4, bits: 32, widen: unpackF32},
+	CodingBF16:  {name: "bf16", dtype: "BF16", word: 2, bits: 16, widen: unpackBF16},
+	CodingQ2:    {name: "q2", dtype: "U32", word: 4, bits: 2, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
+	CodingQ4:    {name: "q4", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
+	CodingQ8:    {name: "q8", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
+	CodingMXFP4: {name: "mxfp4", dtype: "U32", word: 4, bits: 4, groups: []int{32}, scale: &scaleE8M0, values: &e2m1, step: 0.5, least: -6},
 }
 
 // Codings returns the codings whose numbers are codes.
@@ -99,12 +112,35 @@ func (c Coding) BiasBytes() int {
 }
 
 // Value returns what a code stands for before it is scaled.
-func (c Coding) Value(code int) float32 { return float32(code) }
+func (c Coding) Value(code int) float32 {
+	if v := codings[c].values; v != nil {
+		return v[code]
+	}
+	return float32(code)
+}
+
+// Itself reports whether codes stand for themselves.
+func (c Coding) Itself() bool { return codings[c].values == nil }
+
+// Steps says how values are whole numbers: Value is step·Whole + least.
+func (c Coding) Steps() (step, least float32) { return codings[c].step, codings[c].least }
+
+// Whole returns how many steps a code's value is above the least. It fits into 8 bits.
+func (c Coding) Whole(code int) int { return int((c.Value(code) - codings[c].least) / codings[c].step) }
 
 // Scale widens scale i of a list, exactly.
 func (c Coding) Scale(list []byte, i int) float32 {
 	s := codings[c].scale
 	return s.widen(list[i*s.bytes : (i+1)*s.bytes])
+}
+
+// NoNumber returns the index of the first scale that is no number, -1 if there is none. It looks at
+// scales of one byte; others may be anything.
+func (f Format) NoNumber(scales []byte) int {
+	if f.Coding().ScaleBytes() != 1 {
+		return -1
+	}
+	return bytes.IndexByte(scales, noE8M0)
 }
 
 // Bias widens bias i of a list, exactly. Where groups have none it is -0: adding that changes no

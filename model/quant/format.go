@@ -41,6 +41,8 @@ func makeKinds() (all []kind) {
 var (
 	F32  = formatOf(CodingF32, 0)  // IEEE float32
 	BF16 = formatOf(CodingBF16, 0) // the upper 16 bits of a float32
+	// 4-bit floats in groups of 32 that share a power of two
+	MXFP4 = formatOf(CodingMXFP4, 32)
 )
 
 // Affine returns the format of whole numbers of 2, 4 or 8 bits in groups of 32, 64 or 128 inputs.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // Offsets of package host's panelArgs. A test there compares them with the struct.
@@ -50,6 +52,7 @@ func (g *generator) peak(f base.Func) {
 type product struct {
 	*generator
 	name    string
+	coding  quant.Coding
 	bits, n int
 	vectors int // of outputs: two panels, the single one of a single row, or the halves of one
 	a       reg.Register
@@ -65,7 +68,7 @@ type product struct {
 }
 
 func (g *generator) product(f base.Func) {
-	p := &product{generator: g, name: f.Name, bits: f.Coding.Bits(), n: f.Rows, vectors: 2}
+	p := &product{generator: g, name: f.Name, coding: f.Coding, bits: f.Coding.Bits(), n: f.Rows, vectors: 2}
 	if g.wide() && f.Rows == 1 {
 		p.vectors = 1
 	}
@@ -86,7 +89,10 @@ func (p *product) field(offset int) reg.Register {
 // begin loads the arguments and clears the totals.
 func (p *product) begin(int8s bool) {
 	p.a = pointer("a")
-	p.w, p.scales, p.biases = p.field(argW), p.field(argScales), p.field(argBiases)
+	p.w, p.scales = p.field(argW), p.field(argScales)
+	if p.coding.BiasBytes() > 0 {
+		p.biases = p.field(argBiases)
+	}
 	if p.panelsApart() {
 		p.wStep, p.sStep = p.field(argWStep), p.field(argSStep)
 	}
@@ -137,22 +143,44 @@ func (p *product) part(base, step reg.Register, v, disp, half int) Mem {
 // perWord returns how many inputs a chunk has.
 func (p *product) perWord() int { return 32 / p.bits }
 
-// widened returns vector v of a group's bf16 numbers as float32.
+// widened returns vector v of a group's scales or biases as float32.
 func (p *product) widened(base reg.Register, v int) reg.VecVirtual {
-	s := p.vec()
-	VPMOVZXWD(p.part(base, p.sStep, v, 0, 16), s)
-	VPSLLD(U8(16), s, s)
+	s, m := p.vec(), p.part(base, p.sStep, v, 0, 8*p.coding.ScaleBytes())
+	if p.coding.ScaleBytes() == 2 { // bf16
+		VPMOVZXWD(m, s)
+		VPSLLD(U8(16), s, s)
+		return s
+	}
+	// E8M0: the exponent's bits, or 2^-127, which is not a normal number
+	VPMOVZXBD(m, s)
+	VPSLLD(U8(23), s, s)
+	VPMAXUD(p.same("least", leastE8M0), s, s)
 	return s
 }
 
-func (p *product) loadScales() {
+// leastE8M0 are the bits of 2^-127 as float32.
+const leastE8M0 = 1 << 22
+
+// loadScales loads scales and biases. For products of integers they are those of whole steps.
+func (p *product) loadScales(int8s bool) {
 	p.scale, p.bias = nil, nil
-	for _, base := range []reg.Register{p.scales, p.biases} {
-		PREFETCHT0(Mem{Base: base, Disp: aheadScales})
+	biased := p.coding.BiasBytes() > 0
+	PREFETCHT0(Mem{Base: p.scales, Disp: aheadScales})
+	if biased {
+		PREFETCHT0(Mem{Base: p.biases, Disp: aheadScales})
 	}
 	for v := range p.vectors {
-		p.scale = append(p.scale, p.widened(p.scales, v))
-		p.bias = append(p.bias, p.widened(p.biases, v))
+		scale := p.widened(p.scales, v)
+		p.scale = append(p.scale, scale)
+		if biased {
+			p.bias = append(p.bias, p.widened(p.biases, v))
+		} else if int8s {
+			step, least := p.coding.Steps()
+			bias := p.vec()
+			VMULPS(p.same("float", math.Float32bits(least)), scale, bias)
+			VMULPS(p.same("float", math.Float32bits(step)), scale, scale)
+			p.bias = append(p.bias, bias)
+		}
 	}
 }
 
@@ -175,8 +203,10 @@ func (p *product) groups(body func()) {
 	MOVQ(p.at, p.groupEnd)
 	ADDQ(Mem{Base: p.a, Disp: argGroup}, p.groupEnd)
 	body()
-	ADDQ(U32(32), p.scales)
-	ADDQ(U32(32), p.biases)
+	ADDQ(U32(uint32(16*p.coding.ScaleBytes())), p.scales)
+	if n := p.coding.BiasBytes(); n > 0 {
+		ADDQ(U32(uint32(16*n)), p.biases)
+	}
 	CMPQ(p.at, Mem{Base: p.a, Disp: argCols})
 	JB(LabelRef(p.name + "_group"))
 	if p.total != nil {
@@ -222,6 +252,9 @@ func (p *product) int8s() {
 	if p.wide() {
 		split = max(1, 4/p.n)
 		p.mask = p.keep(p.maskOf(p.bits))
+		if !p.coding.Itself() {
+			p.table = p.keep(p.wholes())
+		}
 	}
 	p.groups(func() {
 		sums := make([][][]reg.VecVirtual, p.vectors)
@@ -246,7 +279,7 @@ func (p *product) int8s() {
 				p.dots2(chunk, sums)
 			}
 		})
-		p.loadScales()
+		p.loadScales(true)
 		for r := range p.n {
 			for v := range p.vectors {
 				p.scaled(r, v, sums[v][r])
@@ -279,6 +312,9 @@ func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
 			default:
 				VPSRLW(U8(k*p.bits), raw[v], codes[v])
 				VPANDD(p.mask, codes[v], codes[v])
+			}
+			if p.table != nil {
+				VPSHUFB(codes[v], p.table, codes[v])
 			}
 		}
 		for r := range p.n {
@@ -315,6 +351,12 @@ func (p *product) dots2(chunk int, sums [][][]reg.VecVirtual) {
 			}
 			VPSRLW(U8(k*width), raw, codes[k])
 			VPAND(mask, codes[k], codes[k])
+		}
+		if !p.coding.Itself() {
+			table := p.keep(p.wholes())
+			for _, c := range codes {
+				VPSHUFB(c, table, c)
+			}
 		}
 		for r := range p.n {
 			x, sum, next := p.vec(), p.vec(), p.vec()
@@ -387,17 +429,32 @@ func (p *product) floats() {
 		}
 	}
 	p.groups(func() {
-		p.loadScales()
+		p.loadScales(false)
 		for first := 0; first < 4; first += together {
 			p.residues(first, together)
 		}
 	})
 }
 
+// wholes are a byte for each code of 4 bits, how many steps it is, once for every 16 bytes.
+func (p *product) wholes() Mem {
+	return p.generator.table("wholes"+p.coding.Suffix(), p.isa.Lanes, func(i int) Constant {
+		word := uint32(0)
+		for j := range 4 {
+			word |= uint32(p.coding.Whole(i%4*4+j)) << (8 * j)
+		}
+		return U32(word)
+	})
+}
+
 // table16 holds the float32 values of codes. A look-up takes the low four bits; those above the
 // code belong to others.
 func (p *product) table16() Mem {
-	return p.generator.table(fmt.Sprintf("values%d", p.bits), 16, func(i int) Constant { return F32(float32(i % (1 << p.bits))) })
+	name := fmt.Sprintf("values%d", p.bits)
+	if !p.coding.Itself() {
+		name = "values" + p.coding.Suffix()
+	}
+	return p.generator.table(name, 16, func(i int) Constant { return F32(p.coding.Value(i % (1 << p.bits))) })
 }
 
 // residues adds up a group's inputs at the places first to first+together-1 modulo 4.
@@ -463,9 +520,12 @@ func (p *product) weight(v, chunk, shift int, dst reg.VecVirtual) {
 		VMOVUPS(from, dst)
 		VPSRLD(U8(shift), dst, dst)
 	}
-	if p.table != nil {
+	switch {
+	case p.table != nil:
 		VPERMPS(p.table, dst, dst)
-	} else {
+	case !p.coding.Itself():
+		p.signed(p.coding, dst)
+	default:
 		if shift+p.bits < 32 {
 			if p.wide() {
 				VPANDD(p.mask, dst, dst)
@@ -475,5 +535,20 @@ func (p *product) weight(v, chunk, shift int, dst reg.VecVirtual) {
 		}
 		VCVTDQ2PS(dst, dst)
 	}
+	if p.bias == nil {
+		VMULPS(p.scale[v], dst, dst)
+		return
+	}
 	VFMADD213PS(p.bias[v], p.scale[v], dst)
+}
+
+// signed sets the 8 lanes of v, whose lowest 4 bits are a code, to what the codes stand for:
+// magnitudes of the lowest 3 bits in a table, and a sign. Bits above belong to others.
+func (g *generator) signed(c quant.Coding, v reg.VecVirtual) {
+	table, sign := YMM(), YMM()
+	VMOVUPS(g.table("magnitudes"+c.Suffix(), 8, func(i int) Constant { return F32(c.Value(i)) }), table)
+	VPSLLD(U8(28), v, sign)
+	VPERMPS(table, v, v)
+	VPAND(g.table("signs", 8, func(int) Constant { return U32(1 << 31) }), sign, sign)
+	VPXOR(sign, v, v)
 }

@@ -293,10 +293,18 @@ func (g *generator) dequantise(f base.Func) {
 	}
 	Label("groups")
 	scale, bias := newVec(), newVec()
-	VPBROADCASTW(at(scales, 0), scale)
-	VPSLLD(U8(16), scale, scale)
-	VPBROADCASTW(at(biases, 0), bias)
-	VPSLLD(U8(16), bias, bias)
+	biased := f.Coding.BiasBytes() > 0
+	if biased {
+		VPBROADCASTW(at(scales, 0), scale)
+		VPSLLD(U8(16), scale, scale)
+		VPBROADCASTW(at(biases, 0), bias)
+		VPSLLD(U8(16), bias, bias)
+	} else { // E8M0, see product.widened
+		VPBROADCASTB(at(scales, 0), scale)
+		VPSLLD(U8(23), scale, scale)
+		VPAND(g.table("exponent", 8, func(int) Constant { return U32(0xff << 23) }), scale, scale)
+		VPMAXUD(g.table("leastE8M0", 8, func(int) Constant { return U32(leastE8M0) }), scale, scale)
+	}
 	left := Load(Param("group"), GP64())
 	SUBQ(left, n)
 	Label("words")
@@ -304,10 +312,16 @@ func (g *generator) dequantise(f base.Func) {
 		v := newVec()
 		VPBROADCASTD(at(words, 0), v)
 		VPSRLVD(s, v, v)
-		VPAND(mask, v, v)
-		VCVTDQ2PS(v, v)
+		if f.Coding.Itself() {
+			VPAND(mask, v, v)
+			VCVTDQ2PS(v, v)
+		} else {
+			g.signed(f.Coding, v)
+		}
 		VMULPS(scale, v, v)
-		VADDPS(bias, v, v)
+		if biased {
+			VADDPS(bias, v, v)
+		}
 		VMOVUPS(v, at(dst, 32*i))
 	}
 	ADDQ(wordStride, words)
@@ -315,7 +329,9 @@ func (g *generator) dequantise(f base.Func) {
 	SUBQ(U32(uint32(perWord)), left)
 	JNZ(LabelRef("words"))
 	ADDQ(groupStride, scales)
-	ADDQ(groupStride, biases)
+	if biased {
+		ADDQ(groupStride, biases)
+	}
 	TESTQ(n, n)
 	JNZ(LabelRef("groups"))
 	end()

@@ -21,15 +21,18 @@ type ISA struct {
 	// Heights are the numbers of rows of X that products of panels take, ascending from 1. A number
 	// is missing if its gain over the others was not shown: see docs/experiments.md.
 	Heights []int
-	Ahead   bool // has multiplyAhead
-	Peak    bool // has dotPeak
+	// Affine means that there are kernels only for codes that stand for themselves. Package host
+	// takes the portable ones for others.
+	Affine bool
+	Ahead  bool // has multiplyAhead
+	Peak   bool // has dotPeak
 }
 
 // The instruction sets.
 var (
 	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Ahead: true, Peak: true}
 	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Ahead: true}
-	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}}
+	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Affine: true}
 )
 
 const (
@@ -93,6 +96,11 @@ const (
 	multiply   = "c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool"
 )
 
+// Codings returns the codings that the instruction set has kernels for.
+func (i ISA) Codings() []quant.Coding {
+	return slices.DeleteFunc(quant.Codings(), func(c quant.Coding) bool { return i.Affine && !c.Itself() })
+}
+
 // Functions returns all functions of an instruction set.
 func Functions(isa ISA) []Func {
 	var all []Func
@@ -100,7 +108,7 @@ func Functions(isa ISA) []Func {
 		all = append(all, Func{Kind: kind, Family: family, Name: kind + isa.Suffix, Signature: signature, Doc: doc})
 		return &all[len(all)-1]
 	}
-	for _, c := range quant.Codings() {
+	for _, c := range isa.Codings() {
 		for _, rows := range isa.Heights {
 			for _, int8s := range []bool{true, false} {
 				panels, held := "a panel", "float32"
@@ -118,7 +126,7 @@ func Functions(isa ISA) []Func {
 	add("panels", "quantise", "(q *int8, scales, x *float32, group, groups int)",
 		"rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.")
 	var widths []int
-	for _, c := range quant.Codings() {
+	for _, c := range isa.Codings() {
 		if slices.Contains(widths, c.Bits()) {
 			continue
 		}
@@ -158,7 +166,7 @@ func Functions(isa ISA) []Func {
 		fmt.Sprintf("rotates channels i and i+n/2 of heads whose first n lie stride floats apart; n is a multiple of %d.", 2*isa.Lanes))
 	vectors("ropePairs", "(x, table []float32, heads, stride int)",
 		fmt.Sprintf("rotates channels 2i and 2i+1 of heads whose first n lie stride floats apart; n is a multiple of %d.", isa.Lanes))
-	for _, c := range quant.Codings() {
+	for _, c := range isa.Codings() {
 		f := vectors("dequantise", dequantise, "writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.")
 		f.Name, f.Coding = Dequantise(isa, c), c
 	}
