@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -32,14 +33,39 @@ func TestInspectGGUF(t *testing.T) {
 		if err := dec.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
-		if r.File != ggufFile || r.Format.Parts != 3 || r.Arch != "qwen3_moe" || r.Shape.Experts != 3 || len(r.Missing) != 1 {
+		if r.File != ggufFile || r.Format.Parts != 3 || r.Arch != "qwen3_moe" || r.Shape.Experts != 3 || len(r.Missing) != 2 {
 			t.Errorf("%v: %+v", args, r)
 		}
 		text := mustCall(t, "", args...).stdout
-		for _, want := range []string{"in 3 parts", "which is qwen3_moe here", "Q4_0", "would not run: it is a GGUF file"} {
+		for _, want := range []string{"in 3 parts", "which is qwen3_moe here", "Q4_0", `would not run: "qwen3moe.attention.layer_norm_rms_epsilon": the key is missing`} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%v lacks %q:\n%s", args, want, text)
 			}
+		}
+	}
+}
+
+// A GGUF file that is run in place gives the text of the directory that convert makes of it.
+func TestRunGGUF(t *testing.T) {
+	file, dst := fixtures.GGUF(t, fixtures.Qwen35MoEBF16), filepath.Join(t.TempDir(), "model")
+	mustCall(t, "", "convert", file, dst)
+	var texts [2]struct {
+		Text string  `json:"text"`
+		IDs  []int32 `json:"new_ids"`
+	}
+	for i, model := range []string{file, dst} {
+		o := mustCall(t, "", "run", "--model", model, "-p", "the cat", "-n", "12", "--json")
+		if err := json.Unmarshal([]byte(o.stdout), &texts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(texts[0].IDs) == 0 || !reflect.DeepEqual(texts[0], texts[1]) {
+		t.Errorf("in place %+v, converted %+v", texts[0], texts[1])
+	}
+	for _, args := range [][]string{{"tokenize", "--model"}, {"chat-template", "--model"}} {
+		in := map[string]string{"tokenize": `{"text":"the cat"}`, "chat-template": `{"messages":[{"role":"user","content":"the cat"}]}`}[args[0]]
+		if a, b := mustCall(t, in, append(args, file)...), mustCall(t, in, append(args, dst)...); a.stdout != b.stdout || a.stdout == "" {
+			t.Errorf("%s: in place %q, converted %q", args[0], a.stdout, b.stdout)
 		}
 	}
 }

@@ -159,11 +159,15 @@ func (r *Info) missing(s *survey) []string {
 // unread returns what the reader of models finds wrong with a file, line by line.
 func unread(path string) []string {
 	m, err := ggufmodel.Open(path)
-	if err != nil {
-		return strings.Split(err.Error(), "\n")
+	if err == nil {
+		m.Close()
+		return nil
 	}
-	m.Close()
-	return nil
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "gguf: "+path+": ") // which is said above
+	}
+	return lines
 }
 
 func join(archs []model.Arch) string {

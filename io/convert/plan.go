@@ -44,7 +44,7 @@ type placed struct {
 // makePlan accounts for every tensor of the source. It reports all errors together.
 func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	specs := dense(cfg, src)
-	if cfg.Arch.Checkpoint().ZeroCentred && !src.gguf {
+	if cfg.Arch.Checkpoint().ZeroCentred {
 		if err := src.detectRaw(specs); err != nil {
 			return nil, err
 		}
