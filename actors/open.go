@@ -119,7 +119,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 		return e, err
 	}
 	e.spawn(cfg, cores)
-	e.memory.Govern(expertmem.Reserves{Weights: int64(e.dispatch.MappedBytes()), Machine: e.info.Reserve, Host: e.info.HostReserve}, cfg.memoryEvery)
+	e.memory.Govern(e.reserves(), cfg.memoryEvery)
 	return e, nil
 }
 
@@ -157,9 +157,7 @@ func (e *Engine) settle(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if e.weights.Made() { // they have their memory already
-		mem.Available += int64(len(e.weights.Mapping()))
-	}
+	mem.Available += e.taken()
 	f := files{
 		weightBytes: int64(len(e.weights.Mapping())), expertBytes: e.experts.Layout().Bytes, moeLayers: len(e.experts.Layers()), direct: e.experts.UseDirect,
 	}
@@ -173,6 +171,24 @@ func (e *Engine) settle(cfg Config) error {
 	f.beside = mem.Available - device.Available
 	e.info, err = settle(cfg, e.model, f, device)
 	return err
+}
+
+// taken returns the bytes of weights that are no part of what is available any more, because they
+// were made in memory. Those that are mapped are: the system can take them back.
+func (e *Engine) taken() int64 {
+	if !e.weights.Made() {
+		return 0
+	}
+	return int64(len(e.weights.Mapping()))
+}
+
+// reserves returns the memory that the governor leaves to others than slots.
+func (e *Engine) reserves() expertmem.Reserves {
+	r := expertmem.Reserves{Weights: int64(e.dispatch.MappedBytes()), Machine: e.info.Reserve, Host: e.info.HostReserve}
+	if e.weights.Made() {
+		r.Weights = 0
+	}
+	return r
 }
 
 // deviceMemory returns the memory that an engine on a device with memory of its own may use there.
