@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -178,8 +179,8 @@ func TestBlob(t *testing.T) {
 	check(t, x.fetch(t, x.checkout(t), "hello"))
 }
 
-// Whatever is cut, wherever, the file is fetched whole, and no byte of it twice unless the server
-// knows no ranges.
+// Whatever is cut, wherever, the file is fetched whole, and what came is not fetched again unless
+// the server knows no ranges.
 func TestCuts(t *testing.T) {
 	for _, ranges := range []bool{true, false} {
 		x := start(t)
@@ -187,7 +188,8 @@ func TestCuts(t *testing.T) {
 		x.config.Attempts = 20 // without ranges a cut may come before anything new does
 		x.connect(t)
 		rng := rand.New(rand.NewPCG(3, 4))
-		sent, cuts := 0, 0
+		var sent atomic.Int64
+		cuts := 0
 		x.Before = func(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, bool) {
 			if !ranges {
 				r.Header.Del("Range")
@@ -203,9 +205,10 @@ func TestCuts(t *testing.T) {
 		}
 		check(t, x.fetch(t, x.checkout(t), "model.safetensors"))
 		x.has(t, "model.safetensors")
-		whole := len(files()["model.safetensors"])
-		if ranges && sent != whole || !ranges && sent <= whole {
-			t.Errorf("ranges %v: %d bytes sent of %d", ranges, sent, whole)
+		// What is on its way when a connection breaks may be lost, and is sent again.
+		n, whole := sent.Load(), int64(len(files()["model.safetensors"]))
+		if ranges && (n < whole || n > whole*5/4) || !ranges && n < whole*3/2 {
+			t.Errorf("ranges %v: %d bytes sent of %d", ranges, n, whole)
 		}
 		if len(x.waits) == 0 {
 			t.Error("no wait between attempts")
@@ -215,12 +218,12 @@ func TestCuts(t *testing.T) {
 
 type counting struct {
 	http.ResponseWriter
-	n *int
+	n *atomic.Int64
 }
 
 func (c counting) Write(p []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(p)
-	*c.n += n
+	c.n.Add(int64(n))
 	return n, err
 }
 

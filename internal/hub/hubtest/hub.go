@@ -34,11 +34,12 @@ type Hub struct {
 	// Token is what a client must bring; "" means nothing.
 	Token string
 	// Before, if not nil, may answer a request in the hub's place, and returns whether it did. It
-	// may also change the writer.
+	// may also change the writer. It is called for one request at a time.
 	Before func(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, bool)
 
 	repo, dir string
 
+	turn     sync.Mutex // of calls of Before
 	mu       sync.Mutex
 	requests []*http.Request
 }
@@ -87,6 +88,8 @@ func (h *Hub) note(w http.ResponseWriter, r *http.Request) (http.ResponseWriter,
 	if h.Before == nil {
 		return w, false
 	}
+	h.turn.Lock()
+	defer h.turn.Unlock()
 	return h.Before(w, r)
 }
 
