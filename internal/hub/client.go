@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,7 +30,8 @@ type Config struct {
 	// Stall is how long a connection may bring nothing before another is tried; 0 means a minute.
 	Stall time.Duration
 	// Attempts is how often in a row something may fail without bringing a byte; 0 means 10, which
-	// is some four minutes.
+	// is some four minutes. Before the hub has answered anything it is at most 5, some 15 seconds:
+	// the address may be wrong, or there is no network.
 	Attempts int
 	// Wait waits between attempts. nil means that time passes.
 	Wait func(context.Context, time.Duration) error
@@ -42,6 +44,7 @@ type Client struct {
 	config   Config
 	endpoint *url.URL
 	http     *http.Client
+	answered atomic.Bool // the hub, or where it redirects to
 }
 
 // NewTransport returns the connections that suit a hub: with a limit on how long it may not answer,

@@ -366,6 +366,23 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// A hub that never answers is given up sooner than one that did.
+func TestNobodyThere(t *testing.T) {
+	x := start(t)
+	x.config.Attempts = 0
+	x.connect(t)
+	c := x.checkout(t)
+	x.Stop()
+	if err := x.fetch(t, c, "config.json"); err == nil || !strings.Contains(err.Error(), "10 attempts") || len(x.waits) != 9 {
+		t.Errorf("a hub that is gone: %v, after %v", err, x.waits)
+	}
+	x.connect(t)
+	x.waits = nil
+	if _, err := x.client.Commit(t.Context(), repo, "main"); err == nil || !strings.Contains(err.Error(), "5 attempts") || len(x.waits) != 4 {
+		t.Errorf("a hub that was never there: %v, after %v", err, x.waits)
+	}
+}
+
 // A connection over which nothing comes is given up, and a slow one is not.
 func TestStalled(t *testing.T) {
 	x := start(t)

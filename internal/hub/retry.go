@@ -30,7 +30,17 @@ const (
 	firstWait   = time.Second
 	longestWait = time.Minute
 	maxAfter    = 10 * time.Minute
+
+	firstAttempts = 5 // at most, before the hub has answered anything
 )
+
+// attempts returns how often in a row something may fail now.
+func (c *Client) attempts() int {
+	if c.answered.Load() {
+		return c.config.Attempts
+	}
+	return min(c.config.Attempts, firstAttempts)
+}
 
 // again calls try until it succeeds, fails for good, or fails too often in a row without progress.
 // try reports whether it brought something, calls alive while it does, and ends with its context.
@@ -48,7 +58,7 @@ func (c *Client) again(ctx context.Context, try func(ctx context.Context, alive 
 		if progress {
 			failed, pause = 1, firstWait
 		}
-		if failed >= c.config.Attempts {
+		if failed >= c.attempts() {
 			return fmt.Errorf("gave up after %d attempts: %w", failed, t.err)
 		}
 		if t.after > maxAfter {
@@ -89,6 +99,9 @@ func (c *Client) get(ctx context.Context, what Asked, u *url.URL, byteRange stri
 		r.Header.Set("Range", byteRange)
 	}
 	resp, err := c.http.Do(r)
+	if err == nil {
+		c.answered.Store(true)
+	}
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errRedirect) || errors.As(err, &certificate):

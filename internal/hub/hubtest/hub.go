@@ -27,6 +27,8 @@ const Commit = "5f0a6b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f70"
 type Hub struct {
 	// URL is the address of the hub, for HF_ENDPOINT.
 	URL string
+	// Stop ends the hub: its address answers nothing any more.
+	Stop func()
 	// Elsewhere is the address that large files are redirected to. "" if they are not.
 	Elsewhere string
 	// PageSize is how many entries a list has on a page; 0 means all.
@@ -51,7 +53,7 @@ func New(t testing.TB, repo, dir string) *Hub {
 	h := &Hub{repo: repo, dir: dir}
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	h.URL = s.URL
+	h.URL, h.Stop = s.URL, s.Close
 	return h
 }
 
