@@ -215,7 +215,7 @@ func TestFailures(t *testing.T) {
 		want string
 	}{
 		{"no such model", []string{"run", "-p", "x", "--model", missing}, "there is no model directory " + missing},
-		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is a file, not a packed model directory"},
+		{"a file as model", []string{"run", "-p", "x", "--model", file}, "is a file, neither a GGUF file nor a packed model directory"},
 		{"a GGUF file as model", []string{"run", "-p", "x", "--model", ggufFile}, `"qwen3moe.attention.layer_norm_rms_epsilon": the key is missing`},
 		{"a GGUF file to convert", []string{"convert", ggufFile, filepath.Join(empty, "dst")}, `"qwen3moe.attention.layer_norm_rms_epsilon": the key is missing`},
 		{"inspect of a GGUF file in another order", []string{"inspect", bigEndian}, "big-endian order"},
