@@ -2,6 +2,7 @@ package actors
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
@@ -22,7 +23,7 @@ type usage struct {
 func ProfilePath(folder string, cfg Config) (string, error) {
 	of, err := fingerprint.Of(cfg.Model, cfg.ExpertsDir)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("Config.Profile cannot be named after the model in Config.Model: %w", err)
 	}
 	return profile.Path(folder, of), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/process"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 )
 
 // The values of --profile that are not file names.
@@ -24,7 +25,15 @@ func (f *Engine) ProfilePath(inv *process.Invocation, model string) (string, err
 		if err != nil {
 			return "", nil
 		}
-		return actors.ProfilePath(filepath.Join(cache, "profiles"), actors.Config{Model: model, ExpertsDir: f.ExpertsDir})
+		path, err := actors.ProfilePath(filepath.Join(cache, "profiles"), actors.Config{Model: model, ExpertsDir: f.ExpertsDir})
+		if err == nil {
+			return path, nil
+		}
+		// A model that cannot be read is no matter of its profile.
+		if _, why := modelfiles.Config(model); why != nil {
+			return "", why
+		}
+		return "", err
 	}
 	return f.Profile, nil
 }
