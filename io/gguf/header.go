@@ -54,7 +54,7 @@ func (c *cursor) begin() int {
 	case magic == magicBig:
 		c.fail(ErrBigEndian, "%v", ErrBigEndian)
 	case magic != magicLittle:
-		c.fail(ErrNotGGUF, "%v: it begins with %q", ErrNotGGUF, magic)
+		c.fail(ErrNotGGUF, "it begins with %q", magic)
 	}
 	c.take(4)
 	v := c.u32()
