@@ -88,11 +88,11 @@ type Config struct {
 	// share one step all the same, as long as that is quicker.
 	StepsInFlight int
 	// PromptShare is the share of time that prompts get while other sequences decode, up to 1. 0
-	// means 0.65. With a share of two thirds a token may take three times as long as without
-	// prompts, with a half twice as long. More makes prompts quicker and tokens slower; at 1 a
-	// token waits for a whole step of a prompt. A prompt beside which nobody decodes has all the
-	// time. On the processor a token beside a prompt is computed at once, and answered when the
-	// prompt has had its time.
+	// means 0.66 if all experts fit in memory and 0.6 otherwise. With a share of two thirds a token
+	// may take three times as long as without prompts, with a half twice as long. More makes
+	// prompts quicker and tokens slower; at 1 a token waits for a whole step of a prompt. A prompt
+	// beside which nobody decodes has all the time. On the processor a token beside a prompt is
+	// computed at once, and answered when the prompt has had its time.
 	PromptShare float64
 
 	// Context is the positions a sequence may have. 0 means the model's own.

@@ -18,9 +18,13 @@ import (
 // pageRows is the number of positions in a key-value page.
 const pageRows = 64
 
-// defaultPromptShare is the share of time of prompts while other sequences decode. A token takes
-// hardly three times as long then as without them (docs/experiments.md).
-const defaultPromptShare = 0.65
+// The default shares of time of prompts while other sequences decode, if all experts are in memory
+// and if not. A token takes hardly three times as long then as without prompts
+// (docs/experiments.md). Tokens that wait for the disk vary more, so they get a little more time.
+const (
+	promptShareInMemory = 0.66
+	promptShareStreamed = 0.6
+)
 
 // checkpointShare is the default share of available memory that checkpoints may take: one part in
 // checkpointShare.
@@ -113,7 +117,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), Tuned: cfg.Tuned,
 		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m)), ReadTimeout: cfg.ReadTimeout,
-		PromptShare: cmp.Or(cfg.PromptShare, defaultPromptShare), MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
+		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, RecordMemory: max(cmp.Or(cfg.RecordMemory, record.DefaultBytes), 0), KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	i.Activations = "f32"
@@ -163,9 +167,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.ExpertIO, i.Slots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
 	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, p.IO == ExpertIOMmap && cfg.Resident != ResidentOff && !cfg.CountAhead)
-	i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 2)
+	i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 2), cmp.Or(cfg.PromptShare, promptShareStreamed)
 	if p.All {
-		i.StepsInFlight = cmp.Or(cfg.StepsInFlight, 1)
+		i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 1), cmp.Or(cfg.PromptShare, promptShareInMemory)
 	}
 	if p.IO == ExpertIOMmap {
 		i.Prefetch = PrefetchOff
