@@ -39,6 +39,7 @@ func latentCases() []testCase {
 		{format: q4, heads: 2, rank: 64, nope: 64, rope: 32, dim: 64, pageRows: 64, segments: [][2]int{{60, 9}, {0, 1}}},
 		{format: q4, heads: 2, rank: 64, nope: 64, rope: 32, dim: 64, pageRows: 64, segments: [][2]int{{190, 3}}, transposed: true},
 		{format: bf, heads: 2, rank: 32, nope: 16, rope: 8, dim: 16, pageRows: 100, segments: [][2]int{{0, 200}}, transposed: true},
+		{format: bf, heads: 64, rank: 32, nope: 16, rope: 16, dim: 16, pageRows: 64, segments: [][2]int{{900, 1}}},
 	} {
 		all = append(all, l.cases()...)
 		for _, l.group = range []int{2, 16} {

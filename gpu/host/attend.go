@@ -126,6 +126,7 @@ func (t *attnTask) doSpan(s *scratch, chunk int) {
 	}
 	t.load(s, &a, &tile)
 	a.all.stats, a.all.spanStats, a.all.acc, a.all.spanAcc = stats, stats, acc, acc
+	a.head(0) // which load has selected in its own memory
 	t.attend(s, &a, &tile, first, end, min(at.until*attnSpan, a.last()+1))
 }
 
