@@ -47,6 +47,7 @@ func TestEqualBits(t *testing.T) {
 		equalBits(t, fixtures.Qwen35MoEQ4, func(depth int) int { return 1 + 9*depth })
 	})
 	t.Run("latent", func(t *testing.T) { equalBits(t, fixtures.DeepseekV3BF16, func(int) int { return 12 }) })
+	t.Run("indexed", func(t *testing.T) { equalBits(t, fixtures.GlmMoEDSASharedBF16, func(int) int { return 12 }) })
 }
 
 func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {

@@ -10,13 +10,15 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/model"
 )
 
 // comparer compares with one tolerance and remembers the largest difference.
 type comparer struct {
-	t     *testing.T
-	limit float64
-	worst float64
+	t      *testing.T
+	limit  float64
+	worst  float64
+	layers []model.Layer // of the model
 	// decode is how many greedy tokens to compare; 0 means all there are.
 	decode int
 }
@@ -66,12 +68,15 @@ func (c *comparer) checkPrompt(e *actors.Engine, ref *fixtures.Numbers, p string
 	s := sequence(t, e)
 	defer s.Close()
 	ids := ints(ref, p+".ids")
-	got, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ids, Logits: actors.AllLogits, Hidden: true, Routing: true})
+	chosen := choices(e)
+	c.layers = e.Model().Layers
+	got, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ids, Logits: actors.AllLogits, Hidden: true, Routing: true, Dump: chosen})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.within(p+".logits", got.Logits, floats(ref, p+".logits"))
 	c.within(p+".hidden", got.Hidden, floats(ref, p+".hidden"))
+	c.samePositions(p, got.Dump, ref, p+".index_topk", 0, len(ids))
 	c.sameRouting(p, got, ints(ref, p+".router_idx"), floats(ref, p+".router_weight"), e.Info().TopK)
 
 	vocab := e.Model().VocabSize
@@ -84,9 +89,13 @@ func (c *comparer) checkPrompt(e *actors.Engine, ref *fixtures.Numbers, p string
 		if id != want {
 			t.Fatalf("%s: greedy token %d is %d, want %d", p, i, id, want)
 		}
-		logits := eval(t, s, id)
-		c.within(fmt.Sprintf("%s.decode_logits row %d", p, i), logits, wantLogits[i*vocab:(i+1)*vocab])
-		id = argmax(logits)
+		got, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: []int32{id}, Logits: actors.AllLogits, Dump: chosen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.within(fmt.Sprintf("%s.decode_logits row %d", p, i), got.Logits, wantLogits[i*vocab:(i+1)*vocab])
+		c.samePositions(p, got.Dump, ref, p+".decode_index_topk", i, 1)
+		id = argmax(got.Logits)
 	}
 }
 

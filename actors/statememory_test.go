@@ -155,7 +155,11 @@ func TestSaveTo(t *testing.T) {
 	for _, name := range families {
 		s := sequence(t, open(t, actors.Config{Model: fixtures.Packed(t, name, 0), ChunkRows: rowsOfSteps(name, 16)}))
 		eval(t, s, 1, 2, 3)
-		for _, o := range []actors.SaveOptions{{}, {Plain: true}, {Version: snapshot.Version2}, {Version: snapshot.Version2, Plain: true}} {
+		forms := []actors.SaveOptions{{}, {Plain: true}, {Version: snapshot.Version2}, {Version: snapshot.Version2, Plain: true}}
+		if sealedAlone(name) {
+			forms = []actors.SaveOptions{{}, {Version: snapshot.Version4}}
+		}
+		for _, o := range forms {
 			want := save(t, s, o)
 			buf := bytes.Repeat([]byte{0xAA}, len(want)+3)
 			if n, err := s.SaveTo(ctx, buf, o); err != nil || n != len(want) || !bytes.Equal(buf[:n], want) || buf[n] != 0xAA {

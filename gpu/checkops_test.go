@@ -57,6 +57,20 @@ func TestCheckRows(t *testing.T) {
 			same("half in place", func(o *RMSNorm) { o.Y = o.X }),
 			same("W is Y", func(o *RMSNorm) { o.W = o.Y }),
 		}))
+	check(t, func() LayerNorm {
+		return LayerNorm{X: floats(21), W: floats(7), B: floats(7), Y: floats(21), Vectors: 3, Dim: 7, Eps: 1e-6}
+	}, join(
+		view("X", 4, func(o *LayerNorm) *View { return &o.X }),
+		view("Y", 4, func(o *LayerNorm) *View { return &o.Y }),
+		view("W", 4, func(o *LayerNorm) *View { return &o.W }),
+		view("B", 4, func(o *LayerNorm) *View { return &o.B }),
+		size("Vectors", func(o *LayerNorm) *int { return &o.Vectors }),
+		size("Dim", func(o *LayerNorm) *int { return &o.Dim }),
+		[]bad[LayerNorm]{
+			{"eps negative", func(o *LayerNorm) { o.Eps = -1 }, "eps"},
+			same("W is Y", func(o *LayerNorm) { o.W = o.Y }),
+			same("B is Y", func(o *LayerNorm) { o.B = o.Y }),
+		}))
 	for name, o := range map[string]func(o *RMSNorm){
 		"without W":   func(o *RMSNorm) { o.W = View{} },
 		"in place":    func(o *RMSNorm) { o.Y, o.YStride = o.X, o.XStride },

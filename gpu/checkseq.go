@@ -52,6 +52,7 @@ func (o *Attention) Check() error {
 	if !o.Sinks.IsZero() {
 		c.apart("Sinks", c.floats("Sinks", o.Sinks, o.Heads), "Y", y)
 	}
+	o.checkChosen(&c, rows, y)
 	for i := range o.Segments {
 		if !c.ok() {
 			break

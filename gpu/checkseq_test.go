@@ -134,6 +134,42 @@ func TestCheckCache(t *testing.T) {
 		}))
 }
 
+func TestCheckChosen(t *testing.T) {
+	keysAlone := func() []KVSegment {
+		segs := kvSegments()
+		for i := range segs {
+			segs[i].KV.VOffset = segs[i].KV.KOffset
+		}
+		return segs
+	}
+	check(t, func() Choose {
+		return Choose{Q: floats(4 * 2 * 6), Weights: floats(8), Chosen: floats(20), Heads: 2, Dim: 6, K: 5, Scale: 1, Segments: keysAlone()}
+	}, []bad[Choose]{
+		{"Q", func(o *Choose) { o.Q = floats(47) }, "Q: 192 bytes"},
+		{"Weights", func(o *Choose) { o.Weights = View{} }, "Weights has no buffer"},
+		{"Chosen", func(o *Choose) { o.Chosen = floats(19) }, "Chosen: 80 bytes"},
+		{"none", func(o *Choose) { o.K = 0 }, "K is 0"},
+		{"Heads", func(o *Choose) { o.Heads = 0 }, "Heads is 0"},
+		{"Dim", func(o *Choose) { o.Dim = -1 }, "Dim is -1"},
+		{"cache of another width", func(o *Choose) { o.Dim = 5 }, "the cache has 6 channels, want Dim = 5"},
+		{"no segments", func(o *Choose) { o.Segments = nil }, "Segments is 0"},
+		{"short table", func(o *Choose) { o.Segments[1].KV.Pages = o.Segments[1].KV.Pages.First(2) }, "too few"},
+		same("in place", func(o *Choose) { o.Chosen = o.Q }),
+		same("over the weights", func(o *Choose) { o.K, o.Chosen = 2, o.Weights }),
+	})
+	check(t, func() Attention {
+		return Attention{Q: floats(4 * 12), Y: floats(4 * 2 * 4), QRowStride: 12, QHeadStride: 6, Heads: 2, KVHeads: 1, HeadDim: 6, ValueDim: 4,
+			Scale: 1, Segments: keysAlone(), Chosen: floats(20), Budget: 5}
+	}, []bad[Attention]{
+		{"no budget", func(o *Attention) { o.Budget = 0 }, "Budget is 0"},
+		{"budget alone", func(o *Attention) { o.Chosen = View{} }, "Budget is 5 without Chosen"},
+		{"too few", func(o *Attention) { o.Chosen = floats(19) }, "Chosen: 80 bytes"},
+		{"two heads", func(o *Attention) { o.KVHeads, o.HeadDim, o.ValueDim = 2, 3, 0 }, "Chosen with 2 key-value heads"},
+		{"values apart", func(o *Attention) { o.Segments = kvSegments() }, "whose keys are its values"},
+		same("over the output", func(o *Attention) { o.Chosen, o.Budget = o.Y, 2 }),
+	})
+}
+
 // stateDamages are those of the segments of CausalConv and DeltaRule, which have two: rows 0–2 and
 // row 3.
 func stateDamages[T any](segs func(o *T) []StateSegment) []bad[T] {

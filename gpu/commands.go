@@ -30,6 +30,7 @@ type Commands struct {
 	embeds    arena[Embed]
 	gathers   arena[Gather]
 	norms     arena[RMSNorm]
+	layers    arena[LayerNorm]
 	matmuls   arena[MatMul]
 	headmuls  arena[HeadMatMul]
 	copies    arena[CopyHeads]
@@ -40,6 +41,7 @@ type Commands struct {
 	appends   arena[AppendKV]
 	attns     arena[Attention]
 	latents   arena[LatentAttention]
+	chooses   arena[Choose]
 	convs     arena[CausalConv]
 	deltas    arena[DeltaRule]
 	gnorms    arena[GatedNorm]
@@ -68,6 +70,7 @@ func (c *Commands) Reset() {
 	c.embeds.reset()
 	c.gathers.reset()
 	c.norms.reset()
+	c.layers.reset()
 	c.matmuls.reset()
 	c.headmuls.reset()
 	c.copies.reset()
@@ -78,6 +81,7 @@ func (c *Commands) Reset() {
 	c.appends.reset()
 	c.attns.reset()
 	c.latents.reset()
+	c.chooses.reset()
 	c.convs.reset()
 	c.deltas.reset()
 	c.gnorms.reset()
@@ -97,6 +101,7 @@ func (c *Commands) EncodeFill(op Fill)               { c.ops = append(c.ops, c.f
 func (c *Commands) EncodeEmbed(op Embed)             { c.ops = append(c.ops, c.embeds.put(op)) }
 func (c *Commands) EncodeGather(op Gather)           { c.ops = append(c.ops, c.gathers.put(op)) }
 func (c *Commands) EncodeRMSNorm(op RMSNorm)         { c.ops = append(c.ops, c.norms.put(op)) }
+func (c *Commands) EncodeLayerNorm(op LayerNorm)     { c.ops = append(c.ops, c.layers.put(op)) }
 func (c *Commands) EncodeMatMul(op MatMul)           { c.ops = append(c.ops, c.matmuls.put(op)) }
 func (c *Commands) EncodeHeadMatMul(op HeadMatMul)   { c.ops = append(c.ops, c.headmuls.put(op)) }
 func (c *Commands) EncodeCopyHeads(op CopyHeads)     { c.ops = append(c.ops, c.copies.put(op)) }
@@ -109,6 +114,7 @@ func (c *Commands) EncodeAttention(op Attention)     { c.ops = append(c.ops, c.a
 func (c *Commands) EncodeLatentAttention(op LatentAttention) {
 	c.ops = append(c.ops, c.latents.put(op))
 }
+func (c *Commands) EncodeChoose(op Choose)         { c.ops = append(c.ops, c.chooses.put(op)) }
 func (c *Commands) EncodeCausalConv(op CausalConv) { c.ops = append(c.ops, c.convs.put(op)) }
 func (c *Commands) EncodeDeltaRule(op DeltaRule)   { c.ops = append(c.ops, c.deltas.put(op)) }
 func (c *Commands) EncodeGatedNorm(op GatedNorm)   { c.ops = append(c.ops, c.gnorms.put(op)) }

@@ -68,12 +68,25 @@ const (
 	SharedExpertUngated              // added unchanged
 )
 
+// Indexer is where the positions come from that a row of latent attention attends to.
+type Indexer uint8
+
+// The indexers.
+const (
+	NoIndexer    Indexer = iota // all up to the row's own
+	OwnIndexer                  // chosen by the layer's own indexer
+	LowerIndexer                // those that the nearest layer below with an indexer of its own has chosen
+)
+
 // Layer is what one decoder layer is composed of.
 type Layer struct {
 	Mixer Mixer
 	// MixerIndex counts the layers of the same mixer before this one.
 	MixerIndex int
-	FFN        FFN
+	Indexer    Indexer
+	// IndexerIndex counts the layers with an indexer of their own before this one.
+	IndexerIndex int
+	FFN          FFN
 	// MoEIndex counts the layers with routed experts before this one.
 	MoEIndex int
 }
@@ -117,6 +130,14 @@ type Config struct {
 	QKNopeHeadDim int
 	QKRopeHeadDim int
 	VHeadDim      int
+
+	// The indexer of latent attention; 0 where rows attend to all positions. It has IndexNHeads
+	// queries of IndexHeadDim channels, of which it rotates the first QKRopeHeadDim, and one key a
+	// position. Rows attend to the IndexTopK positions that it scores highest.
+	IndexNHeads            int
+	IndexHeadDim           int
+	IndexTopK              int
+	IndexerRopeInterleaved bool
 
 	// Linear attention.
 	LinearNumKeyHeads   int
@@ -180,6 +201,17 @@ func (c *Config) Count(m Mixer) int {
 	return n
 }
 
+// Indexers returns how many layers have an indexer of their own.
+func (c *Config) Indexers() int {
+	n := 0
+	for _, l := range c.Layers {
+		if l.Indexer == OwnIndexer {
+			n++
+		}
+	}
+	return n
+}
+
 // MoELayers returns the indexes of the layers with routed experts, ascending.
 func (c *Config) MoELayers() []int {
 	var out []int
@@ -233,5 +265,8 @@ func (c *Config) Sizes() []Size {
 		{"qk_nope_head_dim", c.QKNopeHeadDim},
 		{"qk_rope_head_dim", c.QKRopeHeadDim},
 		{"v_head_dim", c.VHeadDim},
+		{"index_n_heads", c.IndexNHeads},
+		{"index_head_dim", c.IndexHeadDim},
+		{"index_topk", c.IndexTopK},
 	}, func(s Size) bool { return s.Value == 0 })
 }

@@ -9,7 +9,7 @@ import (
 // families lists the supported architectures. Each has a file of its own: what config.json calls
 // it, how that is read, and what is particular about its checkpoints.
 var families = []*family{
-	&qwen35MoE, &qwen3Next, &qwen3MoE, &deepseekV3, &kimiK2, &glm4MoE, &miniMaxM2, &hyV3, &mistral4,
+	&qwen35MoE, &qwen3Next, &qwen3MoE, &deepseekV3, &kimiK2, &glm4MoE, &deepseekV32, &glmMoEDSA, &miniMaxM2, &hyV3, &mistral4,
 }
 
 // family is one architecture.

@@ -3,6 +3,7 @@ package model_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -101,6 +102,8 @@ var (
 	hunyuan = with(common, keys{"model_type": "hy_v3", "num_experts": 8, "num_shared_experts": 1, "moe_intermediate_size": 64, "expert_hidden_dim": 64,
 		"intermediate_size": 96, "first_k_dense_replace": 1, "route_norm": true, "router_scaling_factor": 2.826, "qk_norm": true, "attention_bias": false,
 		"mlp_bias": false, "moe_router_use_sigmoid": true, "moe_router_enable_expert_bias": true, "num_nextn_predict_layers": 1})
+	indexed = with(deepseek, keys{"model_type": "deepseek_v32", "q_lora_rank": 32, "index_n_heads": 4, "index_head_dim": 24, "index_topk": 12})
+	glm5    = with(indexed, keys{"model_type": "glm_moe_dsa", "rope_theta": nil, "rope_parameters": keys{"rope_type": "default", "rope_theta": 1e6}})
 	mistral = with(deepseek, keys{"model_type": "mistral4", "scoring_func": nil, "topk_method": nil, "moe_layer_freq": nil, "n_group": 1, "rope_interleave": true,
 		"rope_theta": nil, "rope_parameters": keys{"rope_type": "yarn", "rope_theta": 1e4, "factor": 8, "original_max_position_embeddings": 16,
 			"mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1}})
@@ -173,6 +176,15 @@ func TestParseConfigFamilyForms(t *testing.T) {
 			return reflect.DeepEqual(c.Layers, layersOf(model.FullAttention, "mdmd")) && c.QKNorm == model.NoQKNorm && !c.NormTopKProb && !c.CorrectionBias &&
 				c.SharedExpert == model.NoSharedExpert
 		}},
+		{"deepseek_v32", indexed, func(c *config) bool {
+			return c.IndexNHeads == 4 && c.IndexHeadDim == 24 && c.IndexTopK == 12 && !c.IndexerRopeInterleaved && c.RopeInterleaved && indexersOf(c) == "0123"
+		}},
+		{"glm_moe_dsa", glm5, func(c *config) bool { return c.IndexerRopeInterleaved && indexersOf(c) == "0123" }},
+		{"glm_moe_dsa by list, one longer than the model", with(glm5, keys{"indexer_types": []string{"full", "shared", "shared", "full", "shared"}, "index_topk_freq": 1}),
+			func(c *config) bool { return indexersOf(c) == "0..1" && c.Indexers() == 2 }},
+		{"glm_moe_dsa by letters", with(glm5, keys{"index_topk_pattern": "FFSF"}), func(c *config) bool { return indexersOf(c) == "01.2" }},
+		{"glm_moe_dsa by a step", with(glm5, keys{"num_hidden_layers": 12, "index_topk_freq": 4, "index_skip_topk_offset": 3}),
+			func(c *config) bool { return indexersOf(c) == "012...3...4." }},
 		{"mistral4", mistral, func(c *config) bool {
 			return c.Scoring == model.SoftmaxScores && !c.CorrectionBias && c.RopeInterleaved && c.NormTopKProb && c.RoutedScalingFactor == 2.5 &&
 				reflect.DeepEqual(c.QueryGrowth, &model.QueryGrowth{Beta: 0.1, Every: 16}) && reflect.DeepEqual(c.Layers, layersOf(model.LatentAttention, "dmmm"))
@@ -212,8 +224,23 @@ func TestParseConfigFamilyForms(t *testing.T) {
 	}
 }
 
+// indexersOf shows which layers have indexers: their index, or a dot for those that share a choice.
+func indexersOf(c *model.Config) string {
+	var b strings.Builder
+	for _, l := range c.Layers {
+		switch l.Indexer {
+		case model.OwnIndexer:
+			fmt.Fprint(&b, l.IndexerIndex)
+		case model.LowerIndexer:
+			b.WriteByte('.')
+		}
+	}
+	return b.String()
+}
+
 func TestParseConfigFamilyRefuses(t *testing.T) {
-	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral}
+	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral,
+		"deepseek_v32": indexed, "glm_moe_dsa": glm5}
 	for _, c := range []struct{ family, key, value, names string }{
 		{"qwen3_moe", "num_experts", "", "num_experts"},
 		{"qwen3_moe", "attention_bias", "true", "attention_bias"},
@@ -258,6 +285,15 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"hy_v3", "mlp_layer_types", `["sparse"]`, "mlp_layer_types"},
 		{"hy_v3", "mlp_layer_types", `["dense", "moe", "sparse", "sparse"]`, "mlp_layer_types"},
 		{"hy_v3", "layer_types", `["sliding_attention"]`, "layer_types"},
+		{"deepseek_v32", "index_topk", "", "index_topk"},
+		{"deepseek_v32", "index_topk", "0", "index_topk"},
+		{"deepseek_v32", "index_n_heads", "", "index_n_heads"},
+		{"deepseek_v32", "index_head_dim", "15", "index_head_dim"},
+		{"deepseek_v32", "q_lora_rank", "", "q_lora_rank"},
+		{"glm_moe_dsa", "indexer_types", `["shared","full","full","full"]`, "indexer_types"},
+		{"glm_moe_dsa", "indexer_types", `["full","full","full"]`, "indexer_types"},
+		{"glm_moe_dsa", "indexer_types", `["full","half","full","full"]`, "indexer_types"},
+		{"glm_moe_dsa", "index_topk_pattern", `"FSX"`, "index_topk_pattern"},
 		{"mistral4", "n_group", "2", "n_group"},
 		{"mistral4", "scoring_func", `"sigmoid"`, "scoring_func"},
 		{"mistral4", "rope_interleave", "false", "rope_parameters.llama_4_scaling_beta"},

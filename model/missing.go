@@ -7,10 +7,8 @@ func Missing(modelType string) string { return missing[modelType] }
 // missing is what the engine lacks for families that people ask for, by model_type.
 var missing = map[string]string{
 	"bailing_hybrid":   "linear attention with a fixed decay for each head",
-	"deepseek_v32":     "the indexer that chooses the positions to attend to",
 	"deepseek_v4":      "compressed attention, hyper-connections and layers routed by hash",
-	"glm_moe_dsa":      "the indexer that chooses the positions to attend to",
-	"glm5_next":        "the delta rule with a decay for each channel, hyper-connections and the indexer",
+	"glm5_next":        "the delta rule with a decay for each channel, and hyper-connections",
 	"gpt_oss":          "biases of experts and routers, the clamped SwiGLU, attention sinks and sliding windows",
 	"granitemoehybrid": "Mamba-2 layers",
 	"kimi_linear":      "the delta rule with a decay for each channel",

@@ -17,6 +17,7 @@ const (
 	maxHeadDim    = 1 << 13
 	maxExperts    = 1 << 16
 	maxConvKernel = 1 << 6
+	maxChosen     = 1 << 16 // positions that a row attends to
 )
 
 // ConfigError reports one key of a configuration file that is missing or impossible.

@@ -37,8 +37,8 @@ func TestParseConfigFixture(t *testing.T) {
 		NumExperts: 16, NumExpertsPerTok: 4, MoEIntermediateSize: 64, SharedExpert: model.SharedExpertGated, SharedExpertIntermediateSize: 64,
 		Scoring: model.SoftmaxScores, NormTopKProb: true, NGroup: 1, TopKGroup: 1, RoutedScalingFactor: 1,
 		EOSTokenIDs: []int32{7, 9, 511}, BOSTokenID: 3,
-		Layers: []model.Layer{{lin, 0, moe, 0}, {lin, 1, moe, 1}, {lin, 2, moe, 2}, {full, 0, moe, 3},
-			{lin, 3, moe, 4}, {lin, 4, moe, 5}, {lin, 5, moe, 6}, {full, 1, moe, 7}},
+		Layers: []model.Layer{{Mixer: lin, MixerIndex: 0, FFN: moe, MoEIndex: 0}, {Mixer: lin, MixerIndex: 1, FFN: moe, MoEIndex: 1}, {Mixer: lin, MixerIndex: 2, FFN: moe, MoEIndex: 2}, {Mixer: full, MixerIndex: 0, FFN: moe, MoEIndex: 3},
+			{Mixer: lin, MixerIndex: 3, FFN: moe, MoEIndex: 4}, {Mixer: lin, MixerIndex: 4, FFN: moe, MoEIndex: 5}, {Mixer: lin, MixerIndex: 5, FFN: moe, MoEIndex: 6}, {Mixer: full, MixerIndex: 1, FFN: moe, MoEIndex: 7}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -55,3 +55,18 @@ func parseQueryGrowth(pick func(key string) *reader, c *Config) {
 	}
 	c.QueryGrowth = g
 }
+
+// parseIndexer reads the indexer of latent attention. interleaved says how it pairs the channels
+// that it rotates where the configuration does not.
+func parseIndexer(r *reader, c *Config, interleaved bool) {
+	c.IndexNHeads = r.int("index_n_heads", 1, maxHeads)
+	c.IndexHeadDim = r.int("index_head_dim", 2, maxHeadDim)
+	c.IndexTopK = r.int("index_topk", 1, maxChosen)
+	c.IndexerRopeInterleaved = r.bool("indexer_rope_interleave", interleaved)
+	if d := c.IndexHeadDim; d > 0 && d < c.QKRopeHeadDim {
+		r.fail("index_head_dim", "%d is less than the qk_rope_head_dim %d that are rotated", d, c.QKRopeHeadDim)
+	}
+	if c.QLoraRank == 0 {
+		r.fail("q_lora_rank", "missing: the indexer reads compressed queries")
+	}
+}

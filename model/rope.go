@@ -94,6 +94,6 @@ func (g *QueryGrowth) Factor(pos int) float64 {
 	return 1 + g.Beta*math.Log1p(float64(pos/g.Every))
 }
 
-// LatentNormEps is the epsilon of the two norms inside latent attention, whatever rms_norm_eps
-// says.
+// LatentNormEps is the epsilon of the norms inside latent attention and its indexer, whatever
+// rms_norm_eps says.
 const LatentNormEps = 1e-6

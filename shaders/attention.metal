@@ -2,7 +2,8 @@
 // lines.
 //
 // HEADS is how many query heads of one key-value head a threadgroup takes together; which they are
-// changes no bit.
+// changes no bit. CHOSEN: the positions of a row are entries of its list, which says where their
+// keys and values are.
 #include "cache.metal"
 
 #ifndef HEADS
@@ -25,7 +26,11 @@
 
 // A chunk's quads of keys of this thread's lane and position. Positions past the last are the last
 // one again.
-inline void load_keys(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint at, uint l, thread Quad* k) {
+inline void load_keys(device const Page* pages, device const uint* list, constant AttentionParams& p, uint page_rows, uint channel, uint at,
+                      uint l, thread Quad* k) {
+#if CHOSEN
+  at = list[at];
+#endif
   device const uchar* part = pages[at / page_rows].at + p.keys;
   const uint slot = at % page_rows;
 #pragma unroll
@@ -36,13 +41,17 @@ inline void load_keys(device const Page* pages, constant AttentionParams& p, uin
 }
 
 // A chunk's quads of values that this thread brings to threadgroup memory.
-inline void load_values(device const Page* pages, constant AttentionParams& p, uint page_rows, uint channel, uint first, uint last, uint tid,
-                        thread Quad* v) {
+inline void load_values(device const Page* pages, device const uint* list, constant AttentionParams& p, uint page_rows, uint channel,
+                        uint first, uint last, uint tid, thread Quad* v) {
 #pragma unroll
   for (uint piece = 0; piece < PIECES; piece++) {
 #pragma unroll
     for (uint i = 0; i < BROUGHT; i++) {
-      const uint item = i * THREADS + tid, at = min(first + piece * PIECE + item / VALUE_QUADS, last), c = channel + 4u * (item % VALUE_QUADS);
+      const uint item = i * THREADS + tid, c = channel + 4u * (item % VALUE_QUADS);
+      uint at = min(first + piece * PIECE + item / VALUE_QUADS, last);
+#if CHOSEN
+      at = list[at];
+#endif
       if (item < PIECE * VALUE_QUADS) {
         v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].at + p.values, at % page_rows, page_rows, c, channel + VALUE_DIM, p);
       }
@@ -61,7 +70,8 @@ kernel void attention(device const float* q [[buffer(0)]],
                       device float* parts [[buffer(4)]],
                       device float2* part_ml [[buffer(5)]],
                       device const float* sinks [[buffer(6)]],
-                      constant AttentionParams& p [[buffer(7)]],
+                      device const uint* chosen [[buffer(7)]],
+                      constant AttentionParams& p [[buffer(8)]],
                       uint2 group [[threadgroup_position_in_grid]],
                       uint tid [[thread_index_in_threadgroup]],
                       uint lane [[thread_index_in_simdgroup]],
@@ -83,11 +93,12 @@ kernel void attention(device const float* q [[buffer(0)]],
   // this thread's lane and position of a chunk's scores
   const uint l = tid % LANES, j = tid / LANES;
   device const Page* table = pages + row.pages;
+  device const uint* list = chosen + ulong(row.row) * p.budget;
   Quad k[KEYS], v[PIECES * BROUGHT];
   float4 acc[ITEMS];
   if (c0 < c1) {
-    load_keys(table, p, page_rows, key_channel, min(c0 * CHUNK + j, pos), l, k);
-    load_values(table, p, page_rows, value_channel, c0 * CHUNK, pos, tid, v);
+    load_keys(table, list, p, page_rows, key_channel, min(c0 * CHUNK + j, pos), l, k);
+    load_values(table, list, p, page_rows, value_channel, c0 * CHUNK, pos, tid, v);
     for (uint i = tid; i < HEADS * QUADS; i += THREADS) {
       qs[i] = load_query(q + ulong(row.row) * p.q_row + (head0 + min(i / QUADS, live - 1u)) * p.q_head, i % QUADS * 4u);
     }
@@ -117,13 +128,13 @@ kernel void attention(device const float* q [[buffer(0)]],
       }
       ((threadgroup float*)sums)[h * CHUNK * LANES + tid] = s;
     }
-    if (c + 1u < c1) load_keys(table, p, page_rows, key_channel, min(first + CHUNK + j, pos), l, k);
+    if (c + 1u < c1) load_keys(table, list, p, page_rows, key_channel, min(first + CHUNK + j, pos), l, k);
 #pragma unroll
     for (uint i = 0; i < BROUGHT; i++) {
       if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = widen(v[i]);
     }
 #if VALUE_DIM <= 128
-    if (c + 1u < c1) load_values(table, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
+    if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
 #endif
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (sg < HEADS) {
@@ -158,7 +169,7 @@ kernel void attention(device const float* q [[buffer(0)]],
       }
     }
 #if VALUE_DIM > 128
-    if (c + 1u < c1) load_values(table, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
+    if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
 #endif
     for (uint i = 0; i < ITEMS; i++) {
       const float2 f = fs[(i * THREADS + tid) / 8u % HEADS];

@@ -16,3 +16,11 @@ inline float silu(float x) {
   const float h = exp(-0.5f * fabs(x)), e = h * h;
   return (x >= 0.0f ? x : x * h * h) / (1.0f + e);
 }
+
+// A number's key, which grows as the number does: NaN is above all, -0 is 0.
+inline uint key_of(float x) {
+  const uint bits = as_type<uint>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0xffffffffu;
+  if (bits == 0x80000000u) return 0x80000000u;
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}

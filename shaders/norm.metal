@@ -140,6 +140,35 @@ kernel void gated_norm(device float* x [[buffer(0)]],
   for (uint i = lane; i < p.dim; i += 32u) y[at + i] = w[i] * (x[at + i] * r) * silu(z[at + i]);
 }
 
+struct LayerNormParams {
+  uint vectors;
+  uint dim;
+  float eps;
+};
+// y = w ⊙ (x - mean)/sqrt(mean((x - mean)²)+eps) + b, dense; one simdgroup a vector.
+kernel void layer_norm(device float* x [[buffer(0)]],
+                       device const float* w [[buffer(1)]],
+                       device const float* b [[buffer(2)]],
+                       device float* y [[buffer(3)]],
+                       constant LayerNormParams& p [[buffer(4)]],
+                       uint group [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint sg [[simdgroup_index_in_threadgroup]],
+                       uint sgs [[simdgroups_per_threadgroup]]) {
+  const uint v = group * sgs + sg;
+  if (v >= p.vectors) return;  // a whole simdgroup, and no barrier follows
+  const ulong at = ulong(v) * p.dim;
+  float sum = 0.0f, squares = 0.0f;
+  for (uint i = lane; i < p.dim; i += 32u) sum += x[at + i];
+  const float mean = simd_sum(sum) / float(p.dim);
+  for (uint i = lane; i < p.dim; i += 32u) {
+    const float d = x[at + i] - mean;
+    squares = fma(d, d, squares);
+  }
+  const float r = 1.0f / sqrt(simd_sum(squares) / float(p.dim) + p.eps);
+  for (uint i = lane; i < p.dim; i += 32u) y[at + i] = fma(w[i], (x[at + i] - mean) * r, b[i]);
+}
+
 struct RopeParams {
   uint n;  // rows·heads·pairs
   uint heads;

@@ -21,14 +21,6 @@ struct TopKParams {
   uint parts;  // of a row
 };
 
-// A logit's key: NaN is above all, -0 is 0.
-inline uint key_of(float logit) {
-  const uint bits = as_type<uint>(logit);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0xffffffffu;
-  if (bits == 0x80000000u) return 0x80000000u;
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
 // The sum over the threadgroup of counts, of which each thread has at most EACH. turns says which
 // half of part, [2][MOST_SGS], is used: threads may be at the next sum while others read the last.
 inline uint4 total(uint4 counts, threadgroup uint4* part, thread uint& turns, uint lane, uint sg, uint sgs) {

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/moeflux/moeflux-actor/model"
 )
 
 // Fill hands the whole state to t, in the order of the file, and compares the checksum of the seal,
@@ -62,7 +60,7 @@ func (p *pass) next(n, layer int, field string) ([]byte, error) {
 }
 
 func (f *File) read(t Target) error {
-	p := &pass{in: &f.in, summed: f.seal != nil, buf: make([]byte, max(f.shape.bufferBytes(f.positions, f.body), words2*4))}
+	p := &pass{in: &f.in, summed: f.seal != nil, buf: make([]byte, max(f.shape.bufferBytes(f.positions, f.body), headerWords*4))}
 	head, err := p.next(int(headerBytes(f.version)), -1, headerField)
 	if err != nil {
 		return err
@@ -70,8 +68,8 @@ func (f *File) read(t Target) error {
 	if string(head) != string(f.fields.appendHeader(nil, f.version)) {
 		return &Error{Kind: ErrChecksum, Field: headerField, Layer: -1, Detail: changed}
 	}
-	for layer, kind := range f.shape.Layers {
-		if err := f.readLayer(p, t, layer, kind); err != nil {
+	for layer := range f.shape.Layers {
+		if err := f.readLayer(p, t, layer); err != nil {
 			return err
 		}
 	}
@@ -81,8 +79,8 @@ func (f *File) read(t Target) error {
 	return nil
 }
 
-func (f *File) readLayer(p *pass, t Target, layer int, kind model.Mixer) error {
-	if grows(kind) {
+func (f *File) readLayer(p *pass, t Target, layer int) error {
+	if grows(f.shape.Layers[layer]) {
 		raw, err := p.next(lenBytes, layer, lenField)
 		if err != nil {
 			return err
@@ -91,7 +89,7 @@ func (f *File) readLayer(p *pass, t Target, layer int, kind model.Mixer) error {
 			return &Error{Kind: ErrChecksum, Field: lenField, Layer: layer, Got: n, Want: int64(f.positions), Detail: changed}
 		}
 	}
-	for _, b := range f.shape.blocks(kind, f.positions) {
+	for _, b := range f.shape.blocks(layer, f.positions) {
 		if err := p.rows(t, layer, b); err != nil {
 			return err
 		}

@@ -12,15 +12,18 @@ const (
 	Magic    = 0x4D464C58
 	Version1 = 1 // full attention and linear attention
 	Version2 = 2 // latent attention too
+	Version4 = 4 // latent attention with indexers; nobody else has such models
 
 	HeaderBytes1 = 32 // of version 1
 	HeaderBytes2 = 40 // of version 2
+	HeaderBytes4 = 44 // of version 4
 )
 
 const (
 	magic       = Magic
-	words2      = HeaderBytes2 / 4
+	headerWords = HeaderBytes4 / 4
 	versionOwn  = 3 // of states with codes, in the form of version 2; not for others
+	versionOwn4 = 5 // of states with codes, in the form of version 4; not for others
 	headerBase  = 2 // words before the fields: magic, version
 	lenBytes    = 4 // of the number of positions before a growing layer's rows
 	maxLen      = 1 << 20
@@ -31,17 +34,22 @@ const (
 // MaxPositions is the highest number of positions that readers of the format accept.
 const MaxPositions = maxLen
 
-// fieldNames are the fields after magic and version. Version 1 has the first six.
-var fieldNames = [words2 - headerBase]string{
+// fieldNames are the fields after magic and version. Version 1 has the first six, version 2 the
+// first eight.
+var fieldNames = [headerWords - headerBase]string{
 	"num_layers", "full_attn_interval", "num_kv_heads", "head_dim", "linear_conv_bytes", "linear_ssm_bytes", "kv_lora_rank", "qk_rope_head_dim",
+	"index_head_dim",
 }
 
-// fields are a header's words after magic and version; the last two are 0 in version 1.
-type fields [words2 - headerBase]uint32
+// fields are a header's words after magic and version; those that a version does not have are 0.
+type fields [headerWords - headerBase]uint32
 
 func headerBytes(version int) int64 {
-	if version == Version1 {
+	switch version {
+	case Version1:
 		return HeaderBytes1
+	case Version4, versionOwn4:
+		return HeaderBytes4
 	}
 	return HeaderBytes2
 }
@@ -51,6 +59,7 @@ func (s *Shape) fields() fields {
 	return fields{
 		uint32(len(s.Layers)), uint32(s.interval()), uint32(s.KVHeads), uint32(s.HeadDim),
 		uint32(s.ConvRows * s.ConvDim * 4), uint32(s.ValueHeads * s.ValueDim * s.KeyDim * 4), uint32(s.KVLoraRank), uint32(s.RopeDim),
+		uint32(s.IndexDim),
 	}
 }
 
@@ -64,9 +73,10 @@ func (f *fields) appendHeader(dst []byte, version int) []byte {
 	return dst
 }
 
-// readHeader reads magic, version and fields. The version is 1 or 2, or 3 for a shape with codes.
-func (in *input) readHeader(coded bool) (version int, f fields, err error) {
-	var buf [words2 * 4]byte
+// readHeader reads magic, version and fields. The version is one that may hold the shape; without a
+// shape it is any but those that are not for others.
+func (in *input) readHeader(s *Shape) (version int, f fields, err error) {
+	var buf [headerWords * 4]byte
 	if err := in.readAt(buf[:headerBase*4], 0, -1, headerField); err != nil {
 		return 0, f, err
 	}
@@ -74,9 +84,9 @@ func (in *input) readHeader(coded bool) (version int, f fields, err error) {
 	if word(0) != magic {
 		return 0, f, wrong(ErrNotSnapshot, "magic", int64(word(0)), magic)
 	}
-	if v := word(1); v != 1 && v != 2 && v != versionOwn || (v == versionOwn) != coded {
-		e := wrong(ErrVersion, "version", int64(v), 2)
-		e.Detail = "versions 1 and 2 are known"
+	if v := word(1); v > versionOwn4 || !s.known(int(v)) {
+		e := wrong(ErrVersion, "version", int64(v), Version2)
+		e.Detail = "versions 1, 2 and 4 are known; 4 is that of models with indexers"
 		return 0, f, e
 	}
 	version = int(word(1))
@@ -93,7 +103,7 @@ func (in *input) readHeader(coded bool) (version int, f fields, err error) {
 // checkHeader compares a header with the shape and reports the first field that differs.
 func (s *Shape) checkHeader(version int, got fields) error {
 	want := s.fields()
-	if version == 1 && s.version() == 2 {
+	if version == Version1 && s.version() == Version2 {
 		e := wrong(ErrVersion, "version", 1, 2)
 		e.Detail = "version 1 has no latent attention"
 		return e
@@ -108,8 +118,13 @@ func (s *Shape) checkHeader(version int, got fields) error {
 
 // version returns the lowest version that holds the shape.
 func (s *Shape) version() int {
-	if s.coded() {
+	switch {
+	case s.coded() && s.Indexers != nil:
+		return versionOwn4
+	case s.coded():
 		return versionOwn
+	case s.Indexers != nil:
+		return Version4
 	}
 	for _, k := range s.Layers {
 		if k == model.LatentAttention {
@@ -119,14 +134,27 @@ func (s *Shape) version() int {
 	return 1
 }
 
-// shape returns what a header alone tells about the state: sizes, not what they are made of. layers
+// known reports whether a file of the version may hold the shape, or, of none, one that is meant
+// for others.
+func (s *Shape) known(version int) bool {
+	switch {
+	case s == nil:
+		return version == Version1 || version == Version2 || version == Version4
+	case s.version() > Version2:
+		return version == s.version()
+	}
+	return version == Version1 || version == Version2
+}
+
+// shape returns what a header alone tells about the state: sizes, not what they are made of. kinds
 // is what the seal says about the layers; nil leaves that to the header.
-func (f *fields) shape(layers []model.Mixer) (*Shape, error) {
+func (f *fields) shape(kinds []byte) (*Shape, error) {
 	n, every := f[0], f[1]
 	if n < 1 || n > maxLayers {
 		return nil, wrong(ErrShape, fieldNames[0], int64(n), maxLayers)
 	}
-	if layers == nil {
+	layers, indexers := ofKinds(kinds)
+	if kinds == nil {
 		if every < 1 || every > n {
 			return nil, wrong(ErrShape, fieldNames[1], int64(every), int64(n))
 		}
@@ -139,6 +167,7 @@ func (f *fields) shape(layers []model.Mixer) (*Shape, error) {
 	// Parts of which the header has only the size count as rows of one value.
 	s := &Shape{
 		Layers: layers, KVHeads: int(f[2]), HeadDim: int(f[3]), KVLoraRank: int(f[6]), RopeDim: int(f[7]),
+		Indexers: indexers, IndexDim: int(f[8]),
 		ConvRows: int(f[4] / 4), ConvDim: 1, ValueHeads: int(f[5] / 4), ValueDim: 1, KeyDim: 1,
 	}
 	for i := 4; i <= 5; i++ {

@@ -15,6 +15,7 @@ type Info struct {
 	Layers, FullAttnInterval, KVHeads, HeadDim int
 	LinearConvBytes, LinearRecurrenceBytes     int // of one layer of linear attention
 	KVLoraRank, RopeDim                        int // 0 without latent attention
+	IndexDim                                   int // 0 without indexers
 
 	Kinds []model.Mixer // of each layer
 
@@ -62,15 +63,14 @@ func (f *File) Info() Info {
 	w := f.fields
 	i := Info{
 		Version: f.version, Positions: f.positions, Layers: int(w[0]), FullAttnInterval: int(w[1]), KVHeads: int(w[2]), HeadDim: int(w[3]),
-		LinearConvBytes: int(w[4]), LinearRecurrenceBytes: int(w[5]), KVLoraRank: int(w[6]), RopeDim: int(w[7]), Kinds: slices.Clone(f.shape.Layers),
+		LinearConvBytes: int(w[4]), LinearRecurrenceBytes: int(w[5]), KVLoraRank: int(w[6]), RopeDim: int(w[7]), IndexDim: int(w[8]), Kinds: slices.Clone(f.shape.Layers),
 		HeaderBytes: headerBytes(f.version), FileBytes: f.in.size, Seal: f.Seal(), Damage: f.damage,
 	}
-	for _, k := range f.shape.Layers {
-		one := f.shape.blocks(k, 1)
-		bytes := one[0].bytes() + one[1].bytes()
+	for layer, k := range f.shape.Layers {
+		bytes := f.shape.layerBytes(layer, 1)
 		if grows(k) {
 			i.PositionBytes += bytes
-			i.GrowingBytes += lenBytes + bytes*int64(f.positions)
+			i.GrowingBytes += lenBytes + f.shape.layerBytes(layer, f.positions)
 		} else {
 			i.RecurrentBytes += bytes
 		}

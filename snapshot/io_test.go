@@ -227,14 +227,14 @@ type ordered struct {
 }
 
 func (o *ordered) call(layer int, p Part, first int, b []byte) error {
-	want := o.s.blocks(o.s.Layers[o.layer], o.positions)[o.at]
+	want := o.s.blocks(o.layer, o.positions)[o.at]
 	n := len(b) / want.rowBytes
 	if layer != o.layer || p != want.part || first != o.row || len(b) == 0 || len(b)%want.rowBytes != 0 || len(b) > BufferBytes || first+n > want.rows {
 		o.t.Fatalf("layer %d, %v, row %d, %d bytes; want layer %d, %v, row %d of %d", layer, p, first, len(b), o.layer, want.part, o.row, want.rows)
 	}
 	if o.row += n; o.row == want.rows {
 		o.row = 0
-		if o.at++; o.at == 2 {
+		if o.at++; o.at == 3 || o.s.blocks(o.layer, o.positions)[o.at].rows == 0 {
 			o.layer, o.at = o.layer+1, 0
 		}
 	}

@@ -1,13 +1,11 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-
-	"github.com/moeflux/moeflux-actor/model"
 )
 
 // Accept is how much a file must prove.
@@ -60,7 +58,7 @@ func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 	}
 	f := &File{in: input{r, size}, shape: s}
 	var err error
-	if f.version, f.fields, err = f.in.readHeader(s.coded()); err != nil {
+	if f.version, f.fields, err = f.in.readHeader(s); err != nil {
 		return nil, err
 	}
 	if err := s.checkHeader(f.version, f.fields); err != nil {
@@ -80,21 +78,21 @@ func Open(r io.ReaderAt, size int64, s *Shape, o ReadOptions) (*File, error) {
 func Inspect(r io.ReaderAt, size int64) (*File, error) {
 	f := &File{in: input{r, size}, onlyShown: true}
 	var err error
-	if f.version, f.fields, err = f.in.readHeader(false); err != nil {
+	if f.version, f.fields, err = f.in.readHeader(nil); err != nil {
 		return nil, err
 	}
-	var layers []model.Mixer
+	var kinds []byte
 	if f.fields[1] == 0 { // no interval: only the seal knows
 		seal, err := f.in.findSeal()
 		if err != nil {
 			return nil, err
 		}
-		if seal == nil || len(seal.layers) != int(f.fields[0]) {
+		if seal == nil || len(seal.kinds) != int(f.fields[0]) {
 			return nil, wrong(ErrShape, fieldNames[1], 0, 1)
 		}
-		layers = seal.layers
+		kinds = seal.kinds
 	}
-	if f.shape, err = f.fields.shape(layers); err != nil {
+	if f.shape, err = f.fields.shape(kinds); err != nil {
 		return nil, err
 	}
 	if err := f.walk(); err != nil {
@@ -116,9 +114,9 @@ func (f *File) walk() error {
 			}
 			at += lenBytes
 		}
-		blocks := f.shape.blocks(kind, n)
-		need := blocks[0].bytes() + blocks[1].bytes()
+		need := f.shape.layerBytes(layer, n)
 		if rest := f.in.size - at; rest < need {
+			blocks := f.shape.blocks(layer, n)
 			return &Error{Kind: ErrTruncated, Field: blocks[0].part.String() + " and " + blocks[1].part.String(), Layer: layer, Got: rest, Want: need}
 		}
 		at += need
@@ -197,7 +195,7 @@ func (f *File) readSeal() error {
 	if f.positions >= 0 && s.positions != int64(f.positions) {
 		return wrong(ErrSeal, "seal positions", s.positions, int64(f.positions))
 	}
-	if !slices.Equal(s.layers, f.shape.Layers) {
+	if !bytes.Equal(s.kinds, f.shape.kinds()) {
 		return &Error{Kind: ErrShape, Field: "seal layers", Layer: -1, Detail: "layers are of other kinds or in another order"}
 	}
 	f.seal, f.positions = s, int(s.positions)

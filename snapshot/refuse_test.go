@@ -223,6 +223,12 @@ func TestShapeValidate(t *testing.T) {
 		{"latent", func(s *Shape) { s.KVLoraRank = 0 }},
 		{"latent", func(s *Shape) { s.RopeDim = 0 }},
 		{"latent", func(s *Shape) { s.KVLoraRank = huge }},
+		{"indexed", func(s *Shape) { s.IndexDim = 0 }},
+		{"indexed", func(s *Shape) { s.IndexDim = huge }},
+		{"indexed", func(s *Shape) { s.Indexers = nil }},
+		{"indexed", func(s *Shape) { s.Indexers = s.Indexers[:2] }},
+		{"indexed", func(s *Shape) { s.Layers[0] = ful }},
+		{"indexed", func(s *Shape) { s.IndexGroup = 2 }},
 	} {
 		s := *shapes[c.shape]
 		s.Layers = slices.Clone(s.Layers)
@@ -247,7 +253,7 @@ func TestLiesCostNothing(t *testing.T) {
 	lie := put(claim, 8, ^uint32(0))
 	tail := append(slices.Clone(put(claim, 12, 0)), bytes.Repeat([]byte{0xFF}, 200)...)
 	binary.LittleEndian.PutUint32(tail[len(tail)-12:], 1<<30)
-	seal := sealed{layers: make([]model.Mixer, 3), Seal: Seal{Tokens: tokens(5)}, positions: 5}
+	seal := sealed{kinds: make([]byte, 3), Seal: Seal{Tokens: tokens(5)}, positions: 5}
 	raw := seal.append(nil)
 	binary.LittleEndian.PutUint32(raw[sealAtTokens:], maxLen)
 	for name, file := range map[string][]byte{"positions": claim, "layers": lie, "a seal's length": tail, "a seal's tokens": append(put(claim, 12, 0), raw...)} {

@@ -48,6 +48,36 @@ const (
 	sealTail          = 4 + sumsBytes
 )
 
+// kindIndexed is the kind of a layer of latent attention that has an indexer. The others are their
+// mixers.
+const kindIndexed = byte(model.LatentAttention) + 1
+
+// kinds returns the layers as a seal lists them.
+func (s *Shape) kinds() []byte {
+	out := make([]byte, len(s.Layers))
+	for i, m := range s.Layers {
+		out[i] = byte(m)
+		if s.Indexers != nil && s.Indexers[i] {
+			out[i] = kindIndexed
+		}
+	}
+	return out
+}
+
+// ofKinds returns the layers that a seal lists, and which of them have indexers; nil if none has.
+func ofKinds(kinds []byte) (layers []model.Mixer, indexers []bool) {
+	for i, k := range kinds {
+		if k == kindIndexed {
+			if indexers == nil {
+				indexers = make([]bool, len(kinds))
+			}
+			k, indexers[i] = byte(model.LatentAttention), true
+		}
+		layers = append(layers, model.Mixer(k))
+	}
+	return layers, indexers
+}
+
 // bytes returns the size of a seal for a number of layers.
 func (s *Seal) bytes(layers int) int64 {
 	return sealBytes(s.version(), layers, len(s.Tokens)) + int64(len(s.Note))
@@ -75,7 +105,7 @@ type sealed struct {
 	body      int64
 	sums      sums
 	positions int64
-	layers    []model.Mixer
+	kinds     []byte // see Shape.kinds
 }
 
 // append appends the seal's bytes.
@@ -88,11 +118,9 @@ func (s *sealed) append(dst []byte) []byte {
 	dst = s.sums.appendTo(dst)
 	dst = le.AppendUint64(dst, uint64(s.positions))
 	dst = append(dst, s.Fingerprint[:]...)
-	dst = le.AppendUint32(dst, uint32(len(s.layers)))
+	dst = le.AppendUint32(dst, uint32(len(s.kinds)))
 	dst = le.AppendUint32(dst, uint32(len(s.Tokens)))
-	for _, k := range s.layers {
-		dst = append(dst, byte(k))
-	}
+	dst = append(dst, s.kinds...)
 	for _, t := range s.Tokens {
 		dst = le.AppendUint32(dst, uint32(t))
 	}
@@ -170,11 +198,11 @@ func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 	if tokens != 0 && int64(tokens) != s.positions {
 		return nil, wrong(ErrSeal, "seal tokens", int64(tokens), s.positions)
 	}
-	for i, k := range raw[sealFixed:][:layers] {
-		if model.Mixer(k) > model.LatentAttention {
-			return nil, &Error{Kind: ErrSeal, Field: "kind", Layer: i, Got: int64(k), Want: int64(model.LatentAttention)}
+	s.kinds = raw[sealFixed:][:layers]
+	for i, k := range s.kinds {
+		if k > kindIndexed {
+			return nil, &Error{Kind: ErrSeal, Field: "kind", Layer: i, Got: int64(k), Want: int64(kindIndexed)}
 		}
-		s.layers = append(s.layers, model.Mixer(k))
 	}
 	if tokens > 0 {
 		s.Tokens = make([]int32, tokens)

@@ -135,7 +135,7 @@ func TestSealLies(t *testing.T) {
 		{"more tokens", sealAtTokens, 3, ErrTruncated, "seal", -1},
 		{"fewer tokens", sealAtTokens, 1, ErrTrailing, "seal", -1},
 		{"absurd tokens", sealAtTokens, maxLen + 1, ErrSeal, "seal tokens", -1},
-		{"unknown kind", sealFixed - 2, 0x03000000, ErrSeal, "kind", 1},
+		{"unknown kind", sealFixed - 2, 0x04000000, ErrSeal, "kind", 1},
 		{"other kinds", sealFixed - 2, 0x00010000, ErrShape, "seal layers", -1},
 	} {
 		lie := reseal(put(file, at+c.at, c.value), at)
@@ -169,7 +169,7 @@ func TestRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, s := range shapes {
 		for _, n := range []int{0, 1, 63, 64, 65, 300} {
-			for _, version := range []int{0, 2} {
+			for _, version := range []int{0, max(s.version(), Version2)} {
 				t.Run(fmt.Sprintf("%s/positions=%d/version=%d", name, n, version), func(t *testing.T) {
 					st := randomState(rng, s, 64, n)
 					seal := &Seal{Fingerprint: Fingerprint{byte(n)}, Tokens: tokens(n)}
@@ -206,7 +206,7 @@ func checkInfo(t *testing.T, file []byte, s *Shape, positions int, seal *Seal) {
 	if i.HeaderBytes+i.GrowingBytes+i.RecurrentBytes+i.SealBytes+i.TrailingBytes != int64(len(file)) || i.FileBytes != int64(len(file)) || i.TrailingBytes != 0 {
 		t.Errorf("sizes do not add up to %d: %+v", len(file), i)
 	}
-	per := int64(count(s, ful)*2*s.KVHeads*s.HeadDim+count(s, lat)*(s.KVLoraRank+s.RopeDim)) * 4
+	per := int64(count(s, ful)*2*s.KVHeads*s.HeadDim+count(s, lat)*(s.KVLoraRank+s.RopeDim)+indexers(s, len(s.Layers))*s.IndexDim) * 4
 	if i.PositionBytes != per || i.GrowingBytes != per*int64(positions)+4*int64(count(s, ful)+count(s, lat)) {
 		t.Errorf("%d bytes a position, want %d; %d grow", i.PositionBytes, per, i.GrowingBytes)
 	}

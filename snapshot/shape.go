@@ -28,10 +28,15 @@ type Shape struct {
 	// Latent attention; 0 without.
 	KVLoraRank, RopeDim int
 
+	// Indexers says which layers keep the keys of an indexer, too, of IndexDim channels; nil: none
+	// does. Such states have versions of their own.
+	Indexers []bool
+	IndexDim int
+
 	// Channels that share a scale, if keys and values are codes of 8 bits, and if what latent
-	// attention keeps is: a row is its codes, int8, and then its scales. 0: it is float32. Such
-	// states have a version of their own, which nobody else reads.
-	KVGroup, LatentGroup int
+	// attention and indexers keep is: a row is its codes, int8, and then its scales. 0: it is
+	// float32. Such states have a version of their own, which nobody else reads.
+	KVGroup, LatentGroup, IndexGroup int
 
 	// Linear attention; 0 without.
 	// kept inputs of the convolution (its kernel less one), their channels
@@ -47,6 +52,12 @@ func ShapeOf(m *model.Config) *Shape {
 	}
 	if m.Count(model.LatentAttention) > 0 {
 		s.KVLoraRank, s.RopeDim = m.KVLoraRank, m.QKRopeHeadDim
+	}
+	if m.Indexers() > 0 {
+		s.IndexDim = m.IndexHeadDim
+		for _, l := range m.Layers {
+			s.Indexers = append(s.Indexers, l.Indexer == model.OwnIndexer)
+		}
 	}
 	if m.Count(model.LinearAttention) > 0 {
 		s.ConvRows, s.ConvDim = m.LinearConvKernelDim-1, m.LinearConvDim()
@@ -102,8 +113,20 @@ func (s *Shape) Validate() error {
 	}
 	groups(s.KVGroup, s.KVHeads*s.HeadDim)
 	groups(s.LatentGroup, s.KVLoraRank, s.RopeDim)
+	groups(s.IndexGroup, s.IndexDim)
+	product("keys of indexers", 0, maxRowBytes, s.IndexDim, 4)
+	s.validateIndexers(check)
 	check(latent == 1 || s.KVLoraRank == 0 && s.RopeDim == 0, "latent attention of rank %d, but no layer has it", s.KVLoraRank)
 	return errors.Join(errs...)
+}
+
+// validateIndexers checks which layers keep keys of an indexer.
+func (s *Shape) validateIndexers(check func(ok bool, format string, args ...any)) {
+	check((s.Indexers == nil) == (s.IndexDim == 0), "keys of %d channels for %d layers with and without indexers", s.IndexDim, len(s.Indexers))
+	check(s.Indexers == nil || len(s.Indexers) == len(s.Layers), "%d layers with and without indexers, want %d", len(s.Indexers), len(s.Layers))
+	for i, own := range s.Indexers {
+		check(!own || i < len(s.Layers) && s.Layers[i] == model.LatentAttention, "layer %d has an indexer, but no latent attention", i)
+	}
 }
 
 // grows reports whether a layer of the kind keeps something of every position.
@@ -113,9 +136,12 @@ func grows(k model.Mixer) bool { return k != model.LinearAttention }
 func (s *Shape) hasGrowing() bool { return slices.ContainsFunc(s.Layers, grows) }
 
 // interval returns full_attn_interval: the n such that every n-th layer, and no other, keeps
-// positions. It is 0 if there is no such n, or if these layers are of two kinds: only this program
-// has such models.
+// positions. It is 0 if there is no such n, or if these layers are of two kinds or have indexers:
+// only this program has such models.
 func (s *Shape) interval() int {
+	if s.Indexers != nil {
+		return 0
+	}
 	n := slices.IndexFunc(s.Layers, grows) + 1
 	if n > 0 && slices.Equal(s.Layers, regular(len(s.Layers), n, s.Layers[n-1])) {
 		return n
@@ -145,7 +171,7 @@ type block struct {
 func (b block) bytes() int64 { return int64(b.rows) * int64(b.rowBytes) }
 
 // coded reports whether some rows are codes and scales.
-func (s *Shape) coded() bool { return s.KVGroup > 0 || s.LatentGroup > 0 }
+func (s *Shape) coded() bool { return s.KVGroup > 0 || s.LatentGroup > 0 || s.IndexGroup > 0 }
 
 // rowBytes returns the size of a row of channels that share a scale in groups, or are float32.
 func rowBytes(channels, group int) int {
@@ -155,27 +181,37 @@ func rowBytes(channels, group int) int {
 	return channels + 4*(channels/group)
 }
 
-// blocks returns the two parts of a layer of the kind, in the order of the body.
-func (s *Shape) blocks(k model.Mixer, positions int) [2]block {
-	switch k {
+// blocks returns the two or three parts of a layer, in the order of the body. The third of two has
+// no rows.
+func (s *Shape) blocks(layer, positions int) (b [3]block) {
+	switch s.Layers[layer] {
 	case model.FullAttention:
 		row := rowBytes(s.KVHeads*s.HeadDim, s.KVGroup)
-		return [2]block{{Keys, positions, row}, {Values, positions, row}}
+		b[0], b[1] = block{Keys, positions, row}, block{Values, positions, row}
 	case model.LatentAttention:
-		return [2]block{{Latents, positions, rowBytes(s.KVLoraRank, s.LatentGroup)}, {RotatedKeys, positions, rowBytes(s.RopeDim, s.LatentGroup)}}
+		b[0], b[1] = block{Latents, positions, rowBytes(s.KVLoraRank, s.LatentGroup)}, block{RotatedKeys, positions, rowBytes(s.RopeDim, s.LatentGroup)}
+		if s.Indexers != nil && s.Indexers[layer] {
+			b[2] = block{IndexKeys, positions, rowBytes(s.IndexDim, s.IndexGroup)}
+		}
 	default:
-		return [2]block{{Convolution, s.ConvRows, s.ConvDim * 4}, {Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4}}
+		b[0], b[1] = block{Convolution, s.ConvRows, s.ConvDim * 4}, block{Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4}
 	}
+	return b
+}
+
+// layerBytes returns the size of all parts of a layer.
+func (s *Shape) layerBytes(layer, positions int) (n int64) {
+	for _, b := range s.blocks(layer, positions) {
+		n += b.bytes()
+	}
+	return n
 }
 
 // bufferBytes returns the size of the buffer through which a state of this size goes.
 func (s *Shape) bufferBytes(positions int, bodyBytes int64) int {
 	n := int(min(BufferBytes, bodyBytes))
-	for _, k := range []model.Mixer{model.LinearAttention, model.FullAttention, model.LatentAttention} {
-		if !slices.Contains(s.Layers, k) {
-			continue
-		}
-		for _, b := range s.blocks(k, positions) {
+	for i := range s.Layers {
+		for _, b := range s.blocks(i, positions) {
 			if b.rows > 0 {
 				n = max(n, b.rowBytes)
 			}
@@ -187,13 +223,11 @@ func (s *Shape) bufferBytes(positions int, bodyBytes int64) int {
 // bodyBytes returns the size of header and body.
 func (s *Shape) bodyBytes(version, positions int) int64 {
 	n := headerBytes(version)
-	for _, k := range s.Layers {
+	for i, k := range s.Layers {
 		if grows(k) {
 			n += lenBytes
 		}
-		for _, b := range s.blocks(k, positions) {
-			n += b.bytes()
-		}
+		n += s.layerBytes(i, positions)
 	}
 	return n
 }

@@ -4,12 +4,13 @@ package snapshot
 // more.
 const BufferBytes = 512 << 10
 
-// Part is one of the two things that a layer keeps. All values are float32, little-endian, dense
-// within a row, unless the shape says that rows are codes.
+// Part is one of the two or three things that a layer keeps. All values are float32, little-endian,
+// dense within a row, unless the shape says that rows are codes.
 type Part uint8
 
 // The parts, in the order they have within a layer's body: keys before values, latents before
-// rotated keys, convolution before recurrence. Positions ascend.
+// rotated keys and those before keys of the indexer, convolution before recurrence. Positions
+// ascend.
 const (
 	// a row per position, [KVHeads, HeadDim]: as attended to, so after norm and rotation
 	Keys    Part = iota
@@ -21,9 +22,10 @@ const (
 	// zeros if there was none
 	Convolution
 	Recurrence // ValueHeads rows, [ValueDim, KeyDim]
+	IndexKeys  // a row per position, [IndexDim]: of the layer's indexer, after norm and rotation
 )
 
-var partNames = [...]string{"keys", "values", "latents", "rotated keys", "convolution", "recurrence"}
+var partNames = [...]string{"keys", "values", "latents", "rotated keys", "convolution", "recurrence", "keys of the indexer"}
 
 // String returns the part's name, in the plural where it has many rows.
 func (p Part) String() string {
@@ -37,8 +39,8 @@ func (p Part) String() string {
 // sequence runs.
 type Source interface {
 	// ReadRows fills dst with whole rows of a part of a layer, from row first on. It is
-	// asked for each row once, in the order of the file: layers ascending, parts in the order of
-	// the constants, rows ascending. len(dst) is at least one row and has nothing to do with pages.
+	// asked for each row once, in the order of the file: layers ascending, parts in the order that
+	// Part names, rows ascending. len(dst) is at least one row and has nothing to do with pages.
 	// dst is the caller's again when ReadRows returns.
 	ReadRows(layer int, p Part, first int, dst []byte) error
 }

@@ -26,15 +26,17 @@ var shapes = map[string]*Shape{
 	"latent":    {Layers: []model.Mixer{lat, lat}, KVHeads: 8, HeadDim: 5, KVLoraRank: 6, RopeDim: 2},
 	"irregular": {Layers: []model.Mixer{ful, lin, lin, ful, lin}, KVHeads: 2, HeadDim: 2, ConvRows: 1, ConvDim: 3, ValueHeads: 2, ValueDim: 2, KeyDim: 2},
 	"recurrent": {Layers: []model.Mixer{lin, lin}, KVHeads: 1, HeadDim: 1, ConvRows: 2, ConvDim: 4, ValueHeads: 1, ValueDim: 2, KeyDim: 3},
-	"mixed":     {Layers: []model.Mixer{lat, ful}, KVHeads: 2, HeadDim: 2, KVLoraRank: 3, RopeDim: 2},
+	"indexed": {Layers: []model.Mixer{lat, lat, lat}, KVHeads: 2, HeadDim: 5, KVLoraRank: 4, RopeDim: 2,
+		Indexers: []bool{true, false, true}, IndexDim: 3},
+	"mixed": {Layers: []model.Mixer{lat, ful}, KVHeads: 2, HeadDim: 2, KVLoraRank: 3, RopeDim: 2},
 }
 
 // sealOnly are the shapes that no plain file can hold.
-var sealOnly = []string{"irregular", "mixed", "recurrent"}
+var sealOnly = []string{"indexed", "irregular", "mixed", "recurrent"}
 
 // paged is a state as the engine has it: pages of some positions of all layers, within which each
-// layer of full attention has keys and then values, and each of latent attention rows of latent and
-// rotated key; and one block of recurrent state.
+// layer of full attention has keys and then values, each of latent attention rows of latent and
+// rotated key, and each indexer its keys; and one block of recurrent state.
 type paged struct {
 	s         *Shape
 	pageRows  int
@@ -45,7 +47,7 @@ type paged struct {
 
 func newPaged(s *Shape, pageRows, positions int) *paged {
 	st := &paged{s: s, pageRows: pageRows, positions: positions}
-	perRow := count(s, ful)*2*s.KVHeads*s.HeadDim + count(s, lat)*(s.KVLoraRank+s.RopeDim)
+	perRow := count(s, ful)*2*s.KVHeads*s.HeadDim + count(s, lat)*(s.KVLoraRank+s.RopeDim) + indexers(s, len(s.Layers))*s.IndexDim
 	for n := 0; n < positions; n += pageRows {
 		st.pages = append(st.pages, make([]float32, pageRows*perRow))
 	}
@@ -61,6 +63,16 @@ func count(s *Shape, k model.Mixer) int {
 		}
 	}
 	return n
+}
+
+// indexers returns how many of the first n layers have indexers.
+func indexers(s *Shape, n int) (count int) {
+	for i := range n {
+		if s.Indexers != nil && s.Indexers[i] {
+			count++
+		}
+	}
+	return count
 }
 
 // row returns one row of a part of a layer, in place.
@@ -86,6 +98,9 @@ func (st *paged) row(layer int, p Part, i int) []float32 {
 		return st.pages[page][latents+index*kept*st.pageRows+in*kept:][:s.KVLoraRank]
 	case RotatedKeys:
 		return st.pages[page][latents+index*kept*st.pageRows+in*kept+s.KVLoraRank:][:s.RopeDim]
+	case IndexKeys:
+		at := (latents + count(s, lat)*kept*st.pageRows) + (indexers(s, layer)*st.pageRows+in)*s.IndexDim
+		return st.pages[page][at:][:s.IndexDim]
 	case Convolution:
 		return st.recurrent[index*(conv+delta)+i*s.ConvDim:][:s.ConvDim]
 	default:
@@ -123,8 +138,8 @@ func (st *paged) WriteRows(layer int, p Part, first int, src []byte) error {
 // randomState returns a state of arbitrary bits, NaNs of all kinds among them.
 func randomState(rng *rand.Rand, s *Shape, pageRows, positions int) *paged {
 	st := newPaged(s, pageRows, positions)
-	for layer, k := range s.Layers {
-		for _, b := range s.blocks(k, positions) {
+	for layer := range s.Layers {
+		for _, b := range s.blocks(layer, positions) {
 			for i := range b.rows {
 				for j := range st.row(layer, b.part, i) {
 					st.row(layer, b.part, i)[j] = math.Float32frombits(rng.Uint32())

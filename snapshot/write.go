@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
-
-	"github.com/moeflux/moeflux-actor/model"
 )
 
 // WriteOptions say what is written about a state.
 type WriteOptions struct {
 	// Positions is how many positions the state holds, 0 to MaxPositions.
 	Positions int
-	// Version is the format's, 1 or 2. 0 means 2 with latent attention, else 1, which more programs
-	// read.
+	// Version is the format's, 1 or 2, and with indexers 4. 0 means the lowest that holds the
+	// state, which more programs read.
 	Version int
 	// Seal follows the body. nil leaves it out: exactly another program's file, in which damage
 	// shows only by accident.
@@ -31,7 +29,7 @@ func (o *WriteOptions) check(s *Shape) error {
 		o.Version = least
 	}
 	switch {
-	case o.Version != Version1 && o.Version != Version2 && o.Version != versionOwn || (o.Version == versionOwn) != s.coded():
+	case !s.known(o.Version):
 		return wrong(ErrVersion, "version", int64(o.Version), int64(least))
 	case o.Version < least:
 		e := wrong(ErrUnsupported, "version", int64(o.Version), int64(least))
@@ -84,7 +82,7 @@ func Write(w io.Writer, s *Shape, src Source, o WriteOptions) (int64, error) {
 	out := newOutput(w, s.bufferBytes(o.Positions, body), o.Seal != nil)
 	err := out.body(s, src, o)
 	if err == nil && o.Seal != nil {
-		seal := sealed{Seal: *o.Seal, body: body, sums: out.sums, positions: int64(o.Positions), layers: s.Layers}
+		seal := sealed{Seal: *o.Seal, body: body, sums: out.sums, positions: int64(o.Positions), kinds: s.kinds()}
 		out.buf = seal.append(out.buf)
 		err = out.flush()
 	}
@@ -118,8 +116,8 @@ func (f *fixed) Write(p []byte) (int, error) {
 func (out *output) body(s *Shape, src Source, o WriteOptions) error {
 	f := s.fields()
 	out.buf = f.appendHeader(out.buf, o.Version)
-	for layer, kind := range s.Layers {
-		if err := out.layer(s, src, layer, kind, o.Positions); err != nil {
+	for layer := range s.Layers {
+		if err := out.layer(s, src, layer, o.Positions); err != nil {
 			return err
 		}
 	}
@@ -127,14 +125,14 @@ func (out *output) body(s *Shape, src Source, o WriteOptions) error {
 }
 
 // layer writes one layer's part of the body.
-func (out *output) layer(s *Shape, src Source, layer int, kind model.Mixer, positions int) error {
-	if grows(kind) {
+func (out *output) layer(s *Shape, src Source, layer, positions int) error {
+	if grows(s.Layers[layer]) {
 		if err := out.reserve(lenBytes); err != nil {
 			return err
 		}
 		out.buf = binary.LittleEndian.AppendUint32(out.buf, uint32(positions))
 	}
-	for _, b := range s.blocks(kind, positions) {
+	for _, b := range s.blocks(layer, positions) {
 		if err := out.rows(src, layer, b); err != nil {
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // Quantity is what a layer takes, makes on the way, or gives. The constants are in the order of
-// computation, and their comments say what one row of each is; all but the picks are float32.
+// computation, and their comments say what one row of each is; all but picks and positions are
+// float32.
 type Quantity uint8
 
 // The quantities.
@@ -30,16 +31,17 @@ const (
 	DumpState       // like state_in, after the chunk
 
 	// Of attention.
-	DumpQLat    // [query rank], compressed queries after their norm
-	DumpQ       // [heads, head dim], after norm and rotation
-	DumpQGate   // [heads, head dim], what the heads' outputs are gated with
-	DumpQPe     // [heads, rotated], the rotated part of q
-	DumpK       // [key-value heads, head dim], after norm and rotation
-	DumpV       // [key-value heads, head dim]
-	DumpKVLat   // [rank], the latent after its norm
-	DumpKPe     // [rotated], the rotated key that all heads share
-	DumpQFolded // [heads, rank], queries in the space of latents; NaN where the expanded form computes
-	DumpLatents // [heads, rank], the sums of latents; likewise
+	DumpQLat      // [query rank], compressed queries after their norm
+	DumpQ         // [heads, head dim], after norm and rotation
+	DumpQGate     // [heads, head dim], what the heads' outputs are gated with
+	DumpQPe       // [heads, rotated], the rotated part of q
+	DumpK         // [key-value heads, head dim], after norm and rotation
+	DumpV         // [key-value heads, head dim]
+	DumpKVLat     // [rank], the latent after its norm
+	DumpKPe       // [rotated], the rotated key that all heads share
+	DumpPositions // [budget], int32, the positions that a row attends to, rising, and -1 where they are fewer
+	DumpQFolded   // [heads, rank], queries in the space of latents; NaN where the expanded form computes
+	DumpLatents   // [heads, rank], the sums of latents; likewise
 
 	DumpHeads      // [heads, value dim], what attention or the delta rule gives
 	DumpHeadsGated // [heads, value dim], the same after the gate, and after the delta rule's norm
@@ -65,7 +67,7 @@ const (
 var quantityNames = [NumQuantities]string{
 	"input", "input_norm",
 	"conv_state_in", "state_in", "qkv", "z", "alpha", "beta", "conv", "conv_state", "state",
-	"q_lat", "q", "q_gate", "q_pe", "k", "v", "kv_lat", "k_pe", "q_folded", "latents",
+	"q_lat", "q", "q_gate", "q_pe", "k", "v", "kv_lat", "k_pe", "positions", "q_folded", "latents",
 	"heads", "heads_gated", "attn", "residual", "post_norm",
 	"router_scores", "picks", "weights", "shared_gate", "shared", "experts", "routed", "sum", "output", "final_norm",
 }
@@ -84,7 +86,7 @@ func ParseQuantity(name string) (Quantity, bool) {
 }
 
 // Ints reports whether the quantity is int32.
-func (q Quantity) Ints() bool { return q == DumpPicks }
+func (q Quantity) Ints() bool { return q == DumpPicks || q == DumpPositions }
 
 // OfChunk reports whether there is one of a chunk, and not one of each row.
 func (q Quantity) OfChunk() bool {
@@ -174,6 +176,10 @@ func (q Quantity) latentShape(m *model.Config) []int {
 		return []int{m.KVLoraRank}
 	case DumpKPe:
 		return []int{m.QKRopeHeadDim}
+	case DumpPositions:
+		if m.IndexTopK > 0 {
+			return []int{m.IndexTopK}
+		}
 	case DumpQFolded, DumpLatents:
 		return []int{heads, m.KVLoraRank}
 	case DumpHeads:

@@ -59,7 +59,7 @@ func aloneCases() []aloneCase {
 		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
 		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 0) }},
 		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
-		{"combine", aloneCombine}, {"topk", aloneTopK},
+		{"combine", aloneCombine}, {"topk", aloneTopK}, {"layernorm", aloneLayerNorm}, {"choose", aloneChoose},
 	}
 	for _, f := range append(formats(), panelFormats()...) {
 		list = append(list, aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }})

@@ -34,6 +34,11 @@ type cache struct {
 // places of their buffers, or where operands are aligned at even ones, hold values before keys, and
 // have room between them.
 func (s *setup) cache(name string, shape cacheShape, n, filled int) *cache {
+	return s.cacheOf(name, shape, n, filled, s.normal)
+}
+
+// cacheOf is cache with rows that draw draws.
+func (s *setup) cacheOf(name string, shape cacheShape, n, filled int, draw func(n int) []float32) *cache {
 	c := &cache{kv: shape.kv()}
 	if s.aligned {
 		c.kv.VOffset, c.kv.KOffset = 0, (c.kv.PartBytes()+64+63)&^63
@@ -44,8 +49,8 @@ func (s *setup) cache(name string, shape cacheShape, n, filled int) *cache {
 			binary.LittleEndian.PutUint32(page[i:], guard)
 		}
 		for r := 0; r < shape.pageRows && p*shape.pageRows+r < filled; r++ {
-			c.k = append(c.k, c.put(page, c.kv.KOffset, r, s.normal(shape.dim)))
-			c.v = append(c.v, c.put(page, c.kv.VOffset, r, s.normal(shape.dim)))
+			c.k = append(c.k, c.put(page, c.kv.KOffset, r, draw(shape.dim)))
+			c.v = append(c.v, c.put(page, c.kv.VOffset, r, draw(shape.dim)))
 		}
 		o := s.place(fmt.Sprintf("%s page %d", name, p), page, 4)
 		c.pages, c.before = append(c.pages, o), append(c.before, page)

@@ -19,6 +19,8 @@ type attnTask struct {
 	*vectors
 	q, y                    []float32
 	sinks                   []float32 // [heads], or nil
+	chosen                  []int32   // [rows, budget], or nil: the positions that rows attend to
+	budget                  int
 	qRowStride, qHeadStride int
 	heads, kvHeads          int
 	dim, valueDim           int
@@ -64,8 +66,12 @@ func (t *attnTask) tile(i int) (tile attnTile) {
 }
 
 func (t *attnTask) queries(tile *attnTile) queries {
-	return queries{vectors: t.vectors, kvHeads: tile.kvHeads, rows: tile.rows, heads: tile.heads, pos: tile.seg.Pos + tile.row - tile.seg.Row,
-		dim: t.dim, valueDim: t.valueDim}
+	a := queries{vectors: t.vectors, kvHeads: tile.kvHeads, rows: tile.rows, heads: tile.heads, pos: tile.seg.Pos + tile.row - tile.seg.Row,
+		dim: t.dim, valueDim: t.valueDim, width: t.valueDim}
+	if t.chosen != nil { // one row, whose chosen positions count from 0
+		a.pos, a.width = min(t.budget-1, a.pos), t.dim
+	}
+	return a
 }
 
 func (t *attnTask) do(s *scratch, chunk int) {
@@ -150,6 +156,10 @@ func (t *attnTask) doMerge(chunk int) {
 // this thread.
 func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, until int) {
 	kv, at := &tile.seg.KV, tile.kvHead*t.dim
+	if t.chosen != nil {
+		t.attendChosen(a, kv, t.chosen[tile.row*t.budget:], first, end)
+		return
+	}
 	if a.rows*a.heads < packedValues {
 		a.next = &s.next
 		t.attendFew(a, kv, at, first, end, until)

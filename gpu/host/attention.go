@@ -28,7 +28,8 @@ type queries struct {
 	kvHeads, rows, heads, pos int
 	dim, valueDim             int
 	kt                        []float32 // a head's keys of the block [dim, attnBlock]
-	packed                    []float32 // its values of the block [attnBlock, valueDim]
+	packed                    []float32 // its values of the block [attnBlock, width]
+	width                     int       // of a row of packed: valueDim, or dim where whole rows of the cache are gathered
 	pad                       []float32 // [lanes, dim]
 	next                      *ahead    // what is fetched meanwhile; nil with many queries
 	sinks                     []float32 // of query heads, from the first of the first key-value head on; nil: none
@@ -50,7 +51,7 @@ type headQueries struct {
 // floats is the memory that lay needs.
 func (a *queries) floats() int {
 	n := a.kvHeads * a.rows * a.heads
-	return lineFloats + lineUp(n*a.dim) + n*attnBlock + a.dim*attnBlock + lineUp(attnBlock*a.valueDim) + lineUp(a.lanes*a.dim) +
+	return lineFloats + lineUp(n*a.dim) + n*attnBlock + a.dim*attnBlock + lineUp(attnBlock*a.width) + lineUp(a.lanes*a.dim) +
 		2*lineUp(2*n) + 2*lineUp(n*a.valueDim)
 }
 
@@ -59,7 +60,7 @@ func (a *queries) lay(mem []float32) {
 	n := a.kvHeads * a.rows * a.heads
 	mem = aligned(mem)
 	take := func(n int) []float32 { return floats(&mem, lineUp(n))[:n] }
-	a.kt, a.packed, a.pad = take(a.dim*attnBlock), take(attnBlock*a.valueDim), take(a.lanes*a.dim)
+	a.kt, a.packed, a.pad = take(a.dim*attnBlock), take(attnBlock*a.width), take(a.lanes*a.dim)
 	a.all = headQueries{q: take(n * a.dim), scores: take(n * attnBlock), stats: take(2 * n), spanStats: take(2 * n),
 		acc: take(n * a.valueDim), spanAcc: take(n * a.valueDim)}
 	a.head(0)

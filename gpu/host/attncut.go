@@ -64,13 +64,21 @@ func (x *executor) runAttention(o *gpu.Attention) {
 		rows = max(rows, s.Row+s.Rows)
 		count += s.Rows
 		longest = max(longest, s.Rows)
-		last = max(last, s.Pos+s.Rows)
-		ns += x.vectors.multiplying((s.Pos+s.Rows)*s.Rows*o.Heads*(o.HeadDim+t.valueDim)) + x.vectors.moving((s.Pos+s.Rows)*o.KVHeads*o.HeadDim*2)
+		seen, read := s.Pos+s.Rows, s.Pos+s.Rows // positions that a row attends to, and that are read
+		if o.Budget > 0 {
+			seen = min(seen, o.Budget)
+			read = seen * s.Rows
+		}
+		last = max(last, seen)
+		ns += x.vectors.multiplying(seen*s.Rows*o.Heads*(o.HeadDim+t.valueDim)) + x.vectors.moving(read*o.KVHeads*o.HeadDim*2)
 	}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.HeadDim)
 	t.y = floatsAt(o.Y, rows*o.Heads*t.valueDim)
 	if !o.Sinks.IsZero() {
 		t.sinks = floatsAt(o.Sinks, o.Heads)
+	}
+	if o.Budget > 0 {
+		t.chosen, t.budget = intsAt(o.Chosen, rows*o.Budget), o.Budget
 	}
 	if !t.cutWide(x, longest, last, ns) {
 		t.cut(x, count, last, ns)
@@ -124,6 +132,9 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	t.perKV = 1
 	t.perHead = min(group, most)
 	t.perRow = max(1, most/t.perHead)
+	if t.chosen != nil { // rows have nothing in common
+		t.perRow = 1
+	}
 	threads := len(x.pool.workers) + 1
 	spread := threads > 1 && ns >= inlineNS
 	if spread {

@@ -57,6 +57,7 @@ type executor struct {
 
 	embed    embedTask
 	norm     normTask
+	layer    layerNormTask
 	mat      matTask
 	headMat  headMatTask
 	gate     gateTask
@@ -64,6 +65,7 @@ type executor struct {
 	rope     ropeTask
 	attn     attnTask
 	latent   latentTask
+	choose   chooseTask
 	conv     convTask
 	delta    deltaTask
 	gated    gatedTask
@@ -136,6 +138,8 @@ func (x *executor) do(ops []gpu.Op) int {
 		runGather(o)
 	case *gpu.RMSNorm:
 		x.runNorm(o)
+	case *gpu.LayerNorm:
+		x.runLayerNorm(o)
 	case *gpu.MatMul:
 		return x.runMatMuls(ops)
 	case *gpu.HeadMatMul:
@@ -156,6 +160,8 @@ func (x *executor) do(ops []gpu.Op) int {
 		x.runAttention(o)
 	case *gpu.LatentAttention:
 		x.runLatentAttention(o)
+	case *gpu.Choose:
+		x.runChoose(o)
 	case *gpu.CausalConv:
 		x.runConv(o)
 	case *gpu.DeltaRule:

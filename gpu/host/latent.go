@@ -74,7 +74,7 @@ func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, col
 // attend takes rows of a segment, from its row r on, through all positions that they attend to.
 func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r, rows int) {
 	o := t.op
-	a := queries{vectors: t.vectors, kvHeads: 1, rows: rows, heads: 1, pos: seg.Pos + r, dim: o.Nope + o.Rope, valueDim: o.ValueDim}
+	a := queries{vectors: t.vectors, kvHeads: 1, rows: rows, heads: 1, pos: seg.Pos + r, dim: o.Nope + o.Rope, valueDim: o.ValueDim, width: o.ValueDim}
 	a.lay(grow(&s.a, a.floats()))
 	for i := range rows {
 		x := t.q[(seg.Row+r+i)*o.QRowStride+h*o.QHeadStride:][:a.dim]

@@ -14,7 +14,7 @@ type tile struct{ entry, rows uint32 }
 type attentionParams struct {
 	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
 	scale                                                                       float32
-	sinks                                                                       uint32
+	sinks, budget, _                                                            uint32
 	// bytes from a page's beginning
 	keys, values uint64
 }
@@ -84,7 +84,7 @@ func cacheFormat(o *gpu.Attention) int {
 
 // tileable reports whether there is a kernel for tiles of rows.
 func (a *attending) tileable() bool {
-	return a.wide && a.ValueDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
+	return a.wide && a.ValueDim == 0 && a.Budget == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
 		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
@@ -99,7 +99,7 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 	}
 	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
 		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale,
-		uint32(flag(!a.Sinks.IsZero())), keys, values}
+		uint32(flag(!a.Sinks.IsZero())), uint32(a.Budget), 0, keys, values}
 }
 
 // sinks returns where the sinks are, or, without any, a place that no kernel looks at.
@@ -166,11 +166,12 @@ func (a *attending) few(rows []attentionRow) {
 		n := min(together, len(rows)-first)
 		list := table(a.encoder, rows[first:first+n])
 		sums, ml := a.reserveParts(n, parts)
-		a.begin(a.op, "attention", a.HeadDim, a.valueDim, heads, flag(a.wide), a.format)
+		a.begin(a.op, "attention", a.HeadDim, a.valueDim, heads, flag(a.wide), a.format, flag(a.Budget > 0))
 		a.places(a.q)
 		a.tableAt(list)
 		a.pageTable(a.pages)
 		a.places(a.y, sums, ml, a.sinks())
+		a.views(a.Chosen)
 		constants(a.encoder, p)
 		a.end(attentionThreads, n*parts, a.KVHeads*int(p.blocks))
 		a.merge(list, n, p, sums, ml)
@@ -258,7 +259,11 @@ func (a *attending) rows() (few, many []attentionRow) {
 		s := &a.Segments[i]
 		first := uint32(a.set.sequences[i].first)
 		for r := range s.Rows {
-			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(s.Pos + r), pages: first, pageRows: uint32(s.KV.PageRows)})
+			pos := s.Pos + r
+			if a.Budget > 0 { // of a row that chooses, positions are entries of its list
+				pos = min(pos, a.Budget-1)
+			}
+			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(pos), pages: first, pageRows: uint32(s.KV.PageRows)})
 		}
 	}
 	for i := range a.Segments {

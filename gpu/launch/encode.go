@@ -18,6 +18,8 @@ func (x *encoder) encode(op gpu.Op) error {
 		x.gather(o)
 	case *gpu.RMSNorm:
 		x.rmsNorm(o)
+	case *gpu.LayerNorm:
+		x.layerNorm(o)
 	case *gpu.MatMul:
 		x.matMul(o)
 	case *gpu.HeadMatMul:
@@ -38,6 +40,8 @@ func (x *encoder) encode(op gpu.Op) error {
 		x.attention(o)
 	case *gpu.LatentAttention:
 		x.latentAttention(o)
+	case *gpu.Choose:
+		x.choose(o)
 	case *gpu.CausalConv:
 		x.conv(o)
 	case *gpu.DeltaRule:

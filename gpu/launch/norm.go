@@ -74,6 +74,14 @@ func (x *encoder) gatedNorm(o *gpu.GatedNorm) {
 	x.end(32*normTeam, ceil(o.Vectors, normTeam))
 }
 
+// layerNorm has the parameters of gated_norm.
+func (x *encoder) layerNorm(o *gpu.LayerNorm) {
+	x.begin(o, "layer_norm")
+	x.views(o.X, o.W, o.B, o.Y)
+	constants(x, gatedNormParams{uint32(o.Vectors), uint32(o.Dim), o.Eps})
+	x.end(32*normTeam, ceil(o.Vectors, normTeam))
+}
+
 type ropeParams struct{ n, heads, pairs, row, head uint32 }
 
 func (x *encoder) rope(o *gpu.Rope) {

@@ -18,6 +18,9 @@ func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 			layers += h * int64(m.LinearConvDim()+2*m.LinearValueDim()+2*m.LinearNumValueHeads)
 		case model.LatentAttention:
 			layers += latentMultiplyAdds(m)
+			if l.Indexer == model.OwnIndexer {
+				layers += int64(m.IndexNHeads*m.IndexHeadDim*m.QLoraRank + (m.IndexHeadDim+m.IndexNHeads)*m.HiddenSize)
+			}
 		}
 		if l.FFN == model.DenseMLP {
 			layers += 3 * h * int64(m.IntermediateSize)

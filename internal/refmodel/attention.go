@@ -122,7 +122,8 @@ type latentAttention struct {
 	unembed  *matrix // [heads·value, rank]
 	o        *matrix
 	rope     rotary
-	softmult float64 // of the scores
+	softmult float64  // of the scores
+	indexer  *indexer // nil without one of its own
 }
 
 // softmaxScale returns (nope+rope)^-0.5, under YaRN with mscale_all_dim times m(s,
@@ -140,10 +141,11 @@ func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []
 	c := l.cfg
 	dn, dr, dv, rank := c.QKNopeHeadDim, c.QKRopeHeadDim, c.VHeadDim, c.KVLoraRank
 	var q []float64
+	var lat []float64
 	if l.q != nil {
 		q = s.mul(l.q, a)
 	} else {
-		lat := rmsNorm(s.mul(l.qA, a), l.qNorm, latentNormEps)
+		lat = rmsNorm(s.mul(l.qA, a), l.qNorm, latentNormEps)
 		s.see("q_lat", lat)
 		q = s.mul(l.qB, lat)
 	}
@@ -159,6 +161,14 @@ func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []
 	kept.keys = append(kept.keys, keys)
 	kept.values = append(kept.values, values)
 	kept.latents = append(kept.latents, latent)
+	allKeys, allValues, allLatents := kept.keys, kept.values, kept.latents
+	if c.IndexTopK > 0 {
+		if l.indexer != nil {
+			s.chosen = l.indexer.choose(s, kept, a, lat, p)
+		}
+		s.see("positions", padded(s.chosen, c.IndexTopK))
+		allKeys, allValues, allLatents = only(kept.keys, s.chosen), only(kept.values, s.chosen), only(kept.latents, s.chosen)
+	}
 	var out []float64
 	var turned, rotated, folded, latents [][]float64
 	for h := range c.NumAttentionHeads {
@@ -169,11 +179,11 @@ func (l *latentAttention) mix(s *State, kept *layerState, a []float64, p int) []
 				qh[i] *= 1 + g.Beta*math.Log(1+math.Floor(float64(p)/float64(g.Every)))
 			}
 		}
-		shares := attention(qh, headOf(kept.keys, h, dn+dr), l.softmult)
-		out = append(out, mean(shares, headOf(kept.values, h, dv))...)
+		shares := attention(qh, headOf(allKeys, h, dn+dr), l.softmult)
+		out = append(out, mean(shares, headOf(allValues, h, dv))...)
 		if s.inside != nil {
 			turned, rotated = append(turned, qh), append(rotated, qh[dn:])
-			folded, latents = append(folded, l.fold(qh[:dn], h)), append(latents, mean(shares, kept.latents))
+			folded, latents = append(folded, l.fold(qh[:dn], h)), append(latents, mean(shares, allLatents))
 		}
 	}
 	s.see("q", turned...)

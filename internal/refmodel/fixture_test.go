@@ -28,6 +28,9 @@ var all = []fixture{
 	{fixtures.DeepseekV3Q4KVB, 8.4e-6, 8.4e-6},
 	{fixtures.Glm4MoEBF16, 6.9e-6, 5.5e-6},
 	{fixtures.Glm4MoEAirBF16, 5.9e-6, 5.8e-6},
+	{fixtures.GlmMoEDSABF16, 7.9e-6, 1.2e-5},
+	{fixtures.GlmMoEDSASharedBF16, 8.3e-6, 1.1e-5},
+	{fixtures.DeepseekV32BF16, 1.1e-5, 7.4e-6},
 	{fixtures.MiniMaxM2BF16, 6.1e-6, 4.6e-6},
 	{fixtures.HyV3BF16, 9e-6, 1.4e-5},
 	{fixtures.Mistral4BF16, 1.6e-5, 1.4e-5},
@@ -95,6 +98,7 @@ func checkPrompt(t *testing.T, m *Model, r *fixtures.Numbers, p string, w worst)
 	w.rows("logits", trace.Logits, numbers(t, r, p+".logits"))
 	w.rows("hidden", slices.Concat(trace.Hidden...), numbers(t, r, p+".hidden"))
 	w.rows("final", trace.FinalNorm, numbers(t, r, p+".final_norm"))
+	checkChosen(t, s, r, p, "", 0, len(ids), w)
 	checkRoutes(t, trace, tokens(t, r, p+".router_idx"), numbers(t, r, p+".router_weight"), p, w)
 	for i := range m.layers {
 		checkInside(t, m, r, trace, p, i, w)
@@ -112,6 +116,7 @@ func checkPrompt(t *testing.T, m *Model, r *fixtures.Numbers, p string, w worst)
 		next, _ = Argmax(more.Logits[i])
 	}
 	w.rows("decode", more.Logits, numbers(t, r, p+".decode_logits"))
+	checkChosen(t, s, r, p, "decode_", len(ids), len(want), w)
 	checkRoutes(t, more, tokens(t, r, p+".decode_router_idx"), numbers(t, r, p+".decode_router_weight"), p+" decode", w)
 }
 

@@ -38,6 +38,7 @@ type State struct {
 	layers    []layerState
 	noise     *noise // nil: exact
 	inside    Inside // of the layer that is being computed; nil: not wanted
+	chosen    []int  // positions, by the nearest indexer below, for the position that is being computed
 }
 
 // Inside is what a layer took, made on the way and gave at one position, by the names of
@@ -56,6 +57,9 @@ func (s *State) see(name string, x ...[]float64) {
 type layerState struct {
 	keys, values [][]float64   // [position]: of all heads
 	latents      [][]float64   // [position]: likewise, of latent attention
+	indexKeys    [][]float64   // [position]: of the indexer
+	scores       [][]float64   // [position]: of the indexer, of all positions up to it
+	choices      [][]int       // [position]: what the indexer chose
 	recent       [][]float64   // [position]: the last inputs of the convolution, oldest first
 	recurrent    [][][]float64 // [value head][value dim][key dim]; nil before the first position
 }

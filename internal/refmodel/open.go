@@ -117,6 +117,9 @@ func (l *loader) model() *Model {
 			one.full = l.fullAttention(p + "self_attn.")
 		default:
 			one.latent = l.latentAttention(p + "self_attn.")
+			if kind.Indexer == model.OwnIndexer {
+				one.latent.indexer = l.indexer(p + "self_attn.indexer.")
+			}
 		}
 		if kind.FFN == model.MixtureOfExperts {
 			one.moe = l.moe(p+"mlp.", i)

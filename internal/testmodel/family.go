@@ -16,6 +16,8 @@ var families = []family{
 	{arch: model.DeepseekV3, has: latent | firstDense | noaux | scaled | groups | shared, keys: deepseekKeys},
 	{arch: model.KimiK2, has: latent | firstDense | noaux | scaled | groups | shared, keys: deepseekKeys},
 	{arch: model.Glm4MoE, has: freeNorm | firstDense | noaux | scaled | groups | shared, keys: glmKeys},
+	{arch: model.DeepseekV32, has: latent | indexed | firstDense | noaux | scaled | groups | shared, keys: indexedKeys},
+	{arch: model.GLMMoEDSA, has: latent | indexed | sharedIndex | firstDense | noaux | scaled | groups | shared, keys: glmDSAKeys},
 	{arch: model.MiniMaxM2, has: wholeNorm | noaux | mustNormTopK, keys: miniMaxKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.",
 		".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.")},
@@ -39,8 +41,10 @@ type family struct {
 type trait uint
 
 const (
-	latent  trait = 1 << iota // latent attention, and no full attention
-	growing                   // queries of latent attention may grow with their position
+	latent      trait = 1 << iota // latent attention, and no full attention
+	indexed                       // an indexer chooses positions, in every layer
+	sharedIndex                   // or in some, and the layers above share its choice
+	growing                       // queries of latent attention may grow with their position
 	// linear attention in most layers, full attention with a gated output, a gated shared expert,
 	// and norms stored as w of 1+w
 	linear
@@ -105,6 +109,25 @@ func qwenKeys(s *Spec, c map[string]any) {
 func deepseekKeys(s *Spec, c map[string]any) {
 	countedKeys(s, c)
 	c["scoring_func"], c["topk_method"], c["moe_layer_freq"] = "sigmoid", "noaux_tc", 1
+}
+
+func indexedKeys(s *Spec, c map[string]any) {
+	deepseekKeys(s, c)
+	c["index_n_heads"], c["index_head_dim"], c["index_topk"] = s.IndexHeads, s.IndexDim, s.IndexTopK
+}
+
+func glmDSAKeys(s *Spec, c map[string]any) {
+	indexedKeys(s, c)
+	s.ropeParameters(c)
+	var types []string
+	for i := range s.Layers {
+		kind := "full"
+		if slices.Contains(s.SharedIndex, i) {
+			kind = "shared"
+		}
+		types = append(types, kind)
+	}
+	c["indexer_types"], c["rope_interleave"], c["indexer_rope_interleave"] = types, true, true
 }
 
 func glmKeys(s *Spec, c map[string]any) {

@@ -59,9 +59,27 @@ func (s *Spec) drawLatent(r *rand.Rand) {
 	s.Heads = 1 + r.IntN(6)
 	s.KVLora = pick(r, 16, 32, 64, 128)
 	s.QLora = pick(r, 0, 24, 64)
+	if s.has(indexed) {
+		s.QLora = pick(r, 24, 64)
+	}
 	s.QKNope = pick(r, 8, 16, 32, 64)
 	s.QKRope = pick(r, 4, 8, 16, 32)
 	s.VHead = pick(r, 8, 16, 24, 64)
+	if s.has(indexed) {
+		s.drawIndexer(r)
+	}
+}
+
+// drawIndexer draws budgets that the tests' texts exceed, most of the time.
+func (s *Spec) drawIndexer(r *rand.Rand) {
+	s.IndexHeads = 1 + r.IntN(8)
+	s.IndexDim = s.QKRope + pick(r, 0, 8, 16)
+	s.IndexTopK = pick(r, 1, 3, 8, 8, 13, 64)
+	for i := 1; s.has(sharedIndex) && i < s.Layers; i++ {
+		if r.IntN(2) == 0 {
+			s.SharedIndex = append(s.SharedIndex, i)
+		}
+	}
 }
 
 // drawGrowth draws steps that the tests' texts reach, most of the time.

@@ -37,6 +37,11 @@ type Spec struct {
 	QKNope int
 	QKRope int
 	VHead  int
+	// The indexer: heads, their width, QKRope or more, and how many positions it chooses. Layers
+	// SharedIndex, ascending and not the first, share the choice of a layer below, where that is an
+	// option.
+	IndexHeads, IndexDim, IndexTopK int
+	SharedIndex                     []int
 	// QueryGrowth is an option of some families. With YaRN, Every is its original context.
 	QueryGrowth *model.QueryGrowth
 
@@ -110,6 +115,8 @@ func (s Spec) Validate() error {
 		want(!s.has(wholeRope) || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
 	} else {
 		want(s.QKRope%2 == 0, "QKRope %d is odd", s.QKRope)
+		want(!s.has(indexed) || s.IndexDim >= s.QKRope && s.QLora > 0, "IndexDim %d, QKRope %d, QLora %d", s.IndexDim, s.QKRope, s.QLora)
+		want(s.SharedIndex == nil || s.has(sharedIndex) && s.SharedIndex[0] > 0, "SharedIndex %v in %s", s.SharedIndex, s.Arch)
 		want(s.QueryGrowth == nil || s.has(growing), "QueryGrowth in %s", s.Arch)
 		want(s.QueryGrowth == nil || s.YaRN == nil || s.QueryGrowth.Every == s.YaRN.OriginalMaxPositionEmbeddings, "QueryGrowth %+v", s.QueryGrowth)
 	}

@@ -76,6 +76,9 @@ func (s Spec) tensors() []drawn {
 		switch {
 		case s.has(latent):
 			l.latentAttention(p + "self_attn.")
+			if s.has(indexed) && !slices.Contains(s.SharedIndex, i) {
+				l.indexer(p + "self_attn.indexer.")
+			}
 		case s.has(linear) && (i+1)%s.FullEvery != 0:
 			l.linearAttention(p + "linear_attn.")
 		default:
@@ -129,6 +132,15 @@ func (l *list) latentAttention(p string) {
 	l.norm(p+"kv_a_layernorm", s.KVLora, 1)
 	l.matrix(p+"kv_b_proj", 1.2, s.Heads*(s.QKNope+s.VHead), s.KVLora)
 	l.matrix(p+"o_proj", 1.5, h, s.Heads*s.VHead)
+}
+
+func (l *list) indexer(p string) {
+	s := l.spec
+	l.matrix(p+"wq_b", 1.2, s.IndexHeads*s.IndexDim, s.QLora)
+	l.matrix(p+"wk", 1.2, s.IndexDim, s.Hidden)
+	l.matrix(p+"weights_proj", 1, s.IndexHeads, s.Hidden)
+	l.vector(p+"k_norm.weight", s.IndexDim, 1, 0.2)
+	l.vector(p+"k_norm.bias", s.IndexDim, 0, 0.2)
 }
 
 func (l *list) linearAttention(p string) {

@@ -53,19 +53,21 @@ func config(s testmodel.Spec) *model.Config {
 	switch s.Arch {
 	case model.Qwen35MoE, model.Qwen3Next:
 		c.AttnOutputGate, c.SharedExpert = true, model.SharedExpertGated
-	case model.DeepseekV3, model.KimiK2, model.Mistral4:
+	case model.DeepseekV3, model.KimiK2, model.Mistral4, model.DeepseekV32, model.GLMMoEDSA:
 		mixer = model.LatentAttention
+		c.IndexNHeads, c.IndexHeadDim, c.IndexTopK = s.IndexHeads, s.IndexDim, s.IndexTopK
+		c.IndexerRopeInterleaved = s.Arch == model.GLMMoEDSA
 		c.NumKeyValueHeads, c.HeadDim, c.RotaryDim, c.RopeInterleaved = s.Heads, s.QKNope+s.QKRope, s.QKRope, true
 	}
 	switch s.Arch {
-	case model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.HyV3, model.Mistral4:
+	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.HyV3, model.Mistral4:
 		c.RoutedScalingFactor = float32(s.RoutedScale)
 		if s.SharedWidth > 0 {
 			c.SharedExpert = model.SharedExpertUngated
 		}
 	}
 	switch s.Arch {
-	case model.DeepseekV3, model.KimiK2, model.Glm4MoE, model.MiniMaxM2, model.HyV3:
+	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.MiniMaxM2, model.HyV3:
 		c.Scoring, c.CorrectionBias = model.SigmoidScores, true
 	}
 	if s.QKNorm {
@@ -87,6 +89,12 @@ func config(s testmodel.Spec) *model.Config {
 			experts++
 		}
 		count[m]++
+		if s.IndexTopK > 0 {
+			l.Indexer, l.IndexerIndex = model.OwnIndexer, c.Indexers()
+			if slices.Contains(s.SharedIndex, i) {
+				l.Indexer = model.LowerIndexer
+			}
+		}
 		c.Layers = append(c.Layers, l)
 	}
 	return c
@@ -139,6 +147,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"groups": s.Groups > 1, "one group": s.Groups == 1, "groups left out": s.Groups > s.TopKGroups,
 				"all experts": s.TopK == s.Experts, "bias": s.Bias, "no qk_norm": !s.QKNorm, "shared": s.SharedWidth > 0, "no shared": s.SharedWidth == 0,
 				"partial rope": s.RotaryDim < s.HeadDim, "full rope": s.HeadDim > 0 && s.RotaryDim == s.HeadDim,
+				"chosen positions": s.IndexTopK > 0, "shared choice": len(s.SharedIndex) > 0, "own choice": len(s.SharedIndex) == 0,
 				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
 				"linear alone": s.FullEvery > s.Layers, "both": s.FullEvery <= s.Layers,
 				"grouped heads": s.KVHeads > 1 && s.Heads > s.KVHeads, "shared key heads": s.LinearValueHeads > s.LinearKeyHeads,
@@ -158,6 +167,10 @@ func TestRandomSpecReaches(t *testing.T) {
 			want = append(want, "dense", "no dense", "norm_topk", "no norm_topk", "grouped heads", "full rope")
 		case model.DeepseekV3, model.KimiK2:
 			want = append(want, "q_lora", "no q_lora", "dense", "no dense", "groups", "one group", "groups left out", "shared", "no shared", "norm_topk", "no norm_topk")
+		case model.DeepseekV32:
+			want = append(want, "q_lora", "dense", "no dense", "groups", "one group", "shared", "no shared", "chosen positions")
+		case model.GLMMoEDSA:
+			want = append(want, "q_lora", "dense", "no dense", "groups", "one group", "chosen positions", "shared choice", "own choice")
 		case model.HyV3:
 			want = append(want, "dense", "no dense", "shared", "no shared", "norm_topk", "no norm_topk", "full rope", "grouped heads")
 		case model.Mistral4:
@@ -247,6 +260,8 @@ func TestTensorNames(t *testing.T) {
 		{model.Qwen35MoE, "model.language_model.layers.0.mlp.experts.gate_up_proj", "BF16 [8 32 64]"},
 		{model.Qwen3Next, "model.layers.0.linear_attn.in_proj_qkvz.weight", "BF16 [96 64]"},
 		{model.DeepseekV3, "model.layers.1.mlp.gate.e_score_correction_bias", "F32 [8]"},
+		{model.DeepseekV32, "model.layers.1.self_attn.indexer.k_norm.bias", "BF16 [24]"},
+		{model.GLMMoEDSA, "model.layers.0.self_attn.indexer.weights_proj.weight", "BF16 [3 64]"},
 		{model.HyV3, "model.layers.1.mlp.router.gate.weight", "BF16 [8 64]"},
 		{model.HyV3, "model.layers.1.mlp.expert_bias", "F32 [8]"},
 		{model.Mistral4, "model.layers.1.mlp.experts.down_proj", "BF16 [8 64 16]"},
@@ -259,6 +274,9 @@ func TestTensorNames(t *testing.T) {
 			s.FullEvery, s.LinearKeyHeads, s.LinearValueHeads, s.LinearKeyDim, s.LinearValueDim, s.DenseLayers, s.DenseWidth = 2, 1, 2, 16, 16, nil, 0
 		case model.DeepseekV3:
 			s.DenseLayers, s.DenseWidth, s.Groups, s.TopKGroups, s.SharedWidth = []int{0}, 8, 4, 2, 0
+		case model.DeepseekV32, model.GLMMoEDSA:
+			s.DenseLayers, s.DenseWidth, s.Groups, s.TopKGroups, s.SharedWidth = nil, 0, 1, 1, 0
+			s.QKRope, s.IndexDim, s.IndexHeads, s.SharedIndex = 8, 24, 3, nil
 		case model.HyV3, model.Mistral4:
 			s.DenseLayers, s.DenseWidth, s.SharedWidth = []int{0}, 8, 0
 		}

@@ -14,7 +14,8 @@ const (
 	matrix role = iota // [rows, cols]; quantised if asked for
 	// like matrix, but with 8-bit codes: routing depends on small differences
 	gateMatrix
-	// like matrix, but never quantised: these routers work on the numbers as trained
+	// like matrix, but never quantised: these routers, and weights of indexers, work on the numbers
+	// as trained
 	floatMatrix
 	// [rows] that scales a normalised vector; zero-centred in raw checkpoints of some families
 	norm
@@ -58,7 +59,7 @@ func dense(c *model.Config, src *source) []spec {
 		out = append(out,
 			spec{name: p + "input_layernorm.weight", role: norm, rows: h},
 			spec{name: p + "post_attention_layernorm.weight", role: norm, rows: h})
-		out = append(out, mixerSpecs(c, src, p, layer.Mixer)...)
+		out = append(out, mixerSpecs(c, src, p, layer)...)
 		if layer.FFN == model.DenseMLP {
 			out = append(out, mlpSpecs(p+"mlp.", h, c.IntermediateSize)...)
 		} else {
@@ -98,12 +99,16 @@ func routerSpecs(c *model.Config, p string) []spec {
 }
 
 // mixerSpecs lists the tensors of one layer's mixer.
-func mixerSpecs(c *model.Config, src *source, p string, m model.Mixer) []spec {
-	switch m {
+func mixerSpecs(c *model.Config, src *source, p string, layer model.Layer) []spec {
+	switch layer.Mixer {
 	case model.LinearAttention:
 		return deltaNetSpecs(c, src, p+"linear_attn.")
 	case model.LatentAttention:
-		return latentSpecs(c, src, p+"self_attn.")
+		out := latentSpecs(c, src, p+"self_attn.")
+		if layer.Indexer == model.OwnIndexer {
+			out = append(out, indexerSpecs(c, p+"self_attn.indexer.")...)
+		}
+		return out
 	default:
 		return attentionSpecs(c, p+"self_attn.")
 	}
@@ -232,4 +237,15 @@ func latentSpecs(c *model.Config, src *source, p string) []spec {
 			spec{name: p + "unembed_out", rows: heads * c.VHeadDim, cols: c.KVLoraRank, stack: heads, byHead: true})
 	}
 	return append(out, spec{name: p + "kv_b_proj", rows: heads * (c.QKNopeHeadDim + c.VHeadDim), cols: c.KVLoraRank, byHead: true})
+}
+
+// indexerSpecs lists the indexer that chooses positions for latent attention.
+func indexerSpecs(c *model.Config, p string) []spec {
+	return []spec{
+		{name: p + "wq_b", rows: c.IndexNHeads * c.IndexHeadDim, cols: c.QLoraRank},
+		{name: p + "wk", rows: c.IndexHeadDim, cols: c.HiddenSize},
+		{name: p + "weights_proj", role: floatMatrix, rows: c.IndexNHeads, cols: c.HiddenSize},
+		{name: p + "k_norm.weight", role: vector, rows: c.IndexHeadDim},
+		{name: p + "k_norm.bias", role: vector, rows: c.IndexHeadDim},
+	}
 }

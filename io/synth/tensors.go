@@ -75,6 +75,9 @@ func list(c *model.Config) *lister {
 			l.attention(p + "self_attn.")
 		default:
 			l.latent(p + "self_attn.")
+			if layer.Indexer == model.OwnIndexer {
+				l.indexer(p + "self_attn.indexer.")
+			}
 		}
 		l.vector(p+"post_attention_layernorm.weight", hiddenNorm, h)
 		if layer.FFN == model.DenseMLP {
@@ -160,6 +163,15 @@ func (l *lister) latent(p string) {
 	l.vector(p+"kv_a_layernorm.weight", otherNorm, c.KVLoraRank)
 	l.matrix(p+"kv_b_proj", inner, heads*(c.QKNopeHeadDim+c.VHeadDim), c.KVLoraRank).byHead = true
 	l.matrix(p+"o_proj", writes, h, heads*c.VHeadDim)
+}
+
+func (l *lister) indexer(p string) {
+	c := l.c
+	l.matrix(p+"wq_b", inner, c.IndexNHeads*c.IndexHeadDim, c.QLoraRank)
+	l.matrix(p+"wk", inner, c.IndexHeadDim, c.HiddenSize)
+	l.matrix(p+"weights_proj", inner, c.IndexNHeads, c.HiddenSize).bits = 16
+	l.vector(p+"k_norm.weight", otherNorm, c.IndexHeadDim)
+	l.vector(p+"k_norm.bias", bias, c.IndexHeadDim)
 }
 
 // experts lists the router and the shared expert.

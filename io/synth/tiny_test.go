@@ -60,6 +60,21 @@ var tinyShapes = map[string]map[string]any{
 			"llama_4_scaling_beta": 0.1,
 		},
 	},
+	"deepseek_v32": {
+		"model_type": "deepseek_v32", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "n_group": 4,
+		"topk_group": 2, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+		"moe_layer_freq": 1, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+		"index_n_heads": 4, "index_head_dim": 32, "index_topk": 16, "rope_theta": 10000, "rope_scaling": nil,
+	},
+	"glm_moe_dsa": {
+		"model_type": "glm_moe_dsa", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
+		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "n_group": 1,
+		"topk_group": 1, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_method": "noaux_tc",
+		"moe_layer_freq": 1, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+		"index_n_heads": 4, "index_head_dim": 32, "index_topk": 16, "index_topk_freq": 2, "index_skip_topk_offset": 1,
+		"rope_parameters": map[string]any{"rope_theta": 1000000, "rope_type": "default"},
+	},
 	"deepseek_v3": {
 		"model_type": "deepseek_v3", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
 		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "n_group": 4,

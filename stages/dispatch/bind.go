@@ -136,7 +136,7 @@ func (b *binder) network(n *network, m *model.Config) {
 		case model.FullAttention:
 			l.mixer = newFull(b, m, prefix+"self_attn.", kind.MixerIndex)
 		case model.LatentAttention:
-			l.mixer = newLatent(b, m, prefix+"self_attn.", kind.MixerIndex)
+			l.mixer = newLatent(b, m, prefix+"self_attn.", kind)
 		default:
 			b.fail(fmt.Errorf("dispatch: layer %d has mixer %d, which no kernels serve", i, kind.Mixer))
 		}

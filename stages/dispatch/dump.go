@@ -49,9 +49,23 @@ func newDump(b *stages.Batch, cfg Config) *dump {
 				t.Floats[i] = float32(math.NaN())
 			}
 		}
+		if w.Quantity == stages.DumpPositions {
+			fillPositions(&t, b)
+		}
 		d.tensors[i] = t
 	}
 	return d
+}
+
+// fillPositions writes which positions rows attend to that do not choose: all.
+func fillPositions(t *stages.Tensor, b *stages.Batch) {
+	for i := range t.Ints {
+		at := i % t.Width
+		t.Ints[i] = -1
+		if at <= int(b.Rows[i/t.Width].Pos) {
+			t.Ints[i] = int32(at)
+		}
+	}
 }
 
 // wanted returns where a quantity of the layer that is being encoded goes, or nil.

@@ -81,6 +81,9 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 		return stripOf(&latent, latent.KOffset, 0, m.KVLoraRank), nil
 	case l.Mixer == model.LatentAttention && p == snapshot.RotatedKeys:
 		return stripOf(&latent, latent.KOffset, m.KVLoraRank, m.QKRopeHeadDim), nil
+	case l.Indexer == model.OwnIndexer && p == snapshot.IndexKeys:
+		index := x.layout.indexKV(l.IndexerIndex, gpu.Pages{})
+		return stripOf(&index, index.KOffset, 0, m.IndexHeadDim), nil
 	case l.Mixer == model.LinearAttention && p == snapshot.Convolution:
 		return strip{at: recurrentAt(m, l.MixerIndex), stride: conv, width: conv}, nil
 	case l.Mixer == model.LinearAttention && p == snapshot.Recurrence:

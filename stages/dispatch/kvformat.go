@@ -10,14 +10,16 @@ import (
 const latentGroup = 64
 
 // kvLayout says where in a page of keys and values each layer's lie: those of the full attention
-// layers, one after the other, then those of the latent ones.
+// layers, one after the other, then those of the latent ones, then the keys of indexers.
 type kvLayout struct {
-	full, latent gpu.KV // of the first layer of each kind, without pages
-	bytes        int    // of a page
+	full, latent, index gpu.KV // of the first layer of each kind, without pages
+	bytes               int    // of a page
 }
 
 // newKVLayout is for pages of pageRows positions. With 8 bits there is a scale for each head of
-// full attention; latent and rotated key of latent attention are in groups of their own.
+// full attention; latent and rotated key of latent attention are in groups of their own, and so are
+// the rotated channels of an indexer's key and the others. Scores of the indexer are then of
+// rounded keys.
 func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 	var l kvLayout
 	if n := m.Count(model.FullAttention); n > 0 {
@@ -35,6 +37,13 @@ func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 		}
 		l.bytes += n * l.latent.PartBytes()
 	}
+	if n := m.Indexers(); n > 0 {
+		l.index = gpu.KV{PageRows: pageRows, Dim: m.IndexHeadDim, Format: f, KOffset: l.bytes, VOffset: l.bytes}
+		if f == gpu.KVInt8 {
+			l.index.Group = divisor(latentGroup, divisor(m.IndexHeadDim, m.QKRopeHeadDim))
+		}
+		l.bytes += n * l.index.PartBytes()
+	}
 	return l
 }
 
@@ -48,6 +57,13 @@ func (l *kvLayout) fullKV(i int, pages gpu.Pages) gpu.KV {
 // latentKV returns what a page table means to the i-th latent attention layer.
 func (l *kvLayout) latentKV(i int, pages gpu.Pages) gpu.KV {
 	kv, at := l.latent, i*l.latent.PartBytes()
+	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
+	return kv
+}
+
+// indexKV returns what a page table means to the i-th indexer.
+func (l *kvLayout) indexKV(i int, pages gpu.Pages) gpu.KV {
+	kv, at := l.index, i*l.index.PartBytes()
 	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
 	return kv
 }
@@ -70,6 +86,6 @@ func PageBytes(m *model.Config, f gpu.KVFormat, pageRows int) int {
 // have them (Image.Packed).
 func PackedShape(m *model.Config, f gpu.KVFormat) *snapshot.Shape {
 	s, l := snapshot.ShapeOf(m), newKVLayout(m, f, 1)
-	s.KVGroup, s.LatentGroup = l.full.Group, l.latent.Group
+	s.KVGroup, s.LatentGroup, s.IndexGroup = l.full.Group, l.latent.Group, l.index.Group
 	return s
 }

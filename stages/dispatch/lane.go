@@ -24,6 +24,7 @@ type lane struct {
 	// picks: int32 [layers with experts, or 1 where they do not stay on the device, rows, TopK]
 	chosen        gpu.View
 	chosenWeights gpu.View // likewise
+	positions     gpu.View // int32 [rows, IndexTopK], those that the last indexer has chosen
 	headIn        gpu.View // [headRows, hidden]
 	logits        gpu.View // [headRows, vocab]
 	best          gpu.View // [headRows, BestOf(vocab)], the largest of them
@@ -38,6 +39,7 @@ type lane struct {
 	kv       [][]gpu.KVSegment    // [full attention layers]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]
+	index    []indexSegments      // [indexers]
 	copies   []pageCopy           // of pages, before anything else
 
 	step        stages.StepID // the last that began here
@@ -60,7 +62,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	l := &lane{
 		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+queryRotary(m))),
 		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
-		latent: make([]latentSegments, m.Count(model.LatentAttention)),
+		latent: make([]latentSegments, m.Count(model.LatentAttention)), index: make([]indexSegments, m.Indexers()),
 	}
 	chosen := n * cfg.TopK
 	if cfg.Resident {
@@ -84,6 +86,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.expertScratch, n * cfg.TopK * 2 * m.MoEIntermediateSize},
 		{&l.chosen, chosen},
 		{&l.chosenWeights, chosen},
+		{&l.positions, n * m.IndexTopK},
 		{&l.headIn, headRows * m.HiddenSize},
 		{&l.logits, headRows * m.VocabSize},
 		{&l.best, headRows * stages.BestOf(m.VocabSize)},
@@ -133,6 +136,8 @@ func mixerFloats(m *model.Config) int {
 	linear := 2*m.LinearConvDim() + 2*m.LinearValueDim() + 2*m.LinearNumValueHeads
 	full := 3*m.NumAttentionHeads*m.HeadDim + 2*m.KVDim()
 	heads := m.NumAttentionHeads
-	latent := m.QLoraRank + m.LatentDim() + heads*(m.QKNopeHeadDim+m.QKRopeHeadDim+m.LatentDim()+m.KVLoraRank+m.VHeadDim)
+	// The indexer is done before latent attention uses the same scratch.
+	scratch := max(heads*(m.LatentDim()+m.KVLoraRank), indexerFloats(m))
+	latent := m.QLoraRank + m.LatentDim() + heads*(m.QKNopeHeadDim+m.QKRopeHeadDim+m.VHeadDim) + scratch
 	return max(linear, full, latent)
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"slices"
+
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -20,11 +22,15 @@ type latent struct {
 	qaNorm, kvNorm gpu.View
 	kva, o         gpu.Matrix
 	keys, values   gpu.Matrix
-	split          bool // keys and values are matrices of their own, the keys transposed
+	split          bool     // keys and values are matrices of their own, the keys transposed
+	indexer        *indexer // nil without one of its own
 }
 
-func newLatent(b *binder, m *model.Config, prefix string, index int) *latent {
-	x := &latent{m: m, index: index}
+func newLatent(b *binder, m *model.Config, prefix string, kind model.Layer) *latent {
+	x := &latent{m: m, index: kind.MixerIndex}
+	if kind.Indexer == model.OwnIndexer {
+		x.indexer = newIndexer(b, m, prefix+"indexer.", kind.IndexerIndex)
+	}
 	heads := m.NumAttentionHeads
 	queries := heads * (m.QKNopeHeadDim + m.QKRopeHeadDim)
 	if m.QLoraRank == 0 {
@@ -83,7 +89,7 @@ func (x *latent) tap(cmd *gpu.Commands, l *lane) {
 	l.tapVectors(cmd, stages.DumpKPe, kept.Floats(m.KVLoraRank), vectors{heads: 1, dim: m.QKRopeHeadDim, row: m.LatentDim(), head: m.LatentDim()})
 	l.tap(cmd, stages.DumpHeads, y)
 	folded, sums := x.foldedViews(rest, l.rows)
-	for _, s := range l.latent[x.index].folded {
+	for _, s := range l.latent[x.index].inLatents() {
 		at := vectors{heads: heads, dim: m.KVLoraRank, row: heads * m.LatentDim(), head: m.LatentDim(), first: s.Row, rows: s.Rows}
 		l.tapVectors(cmd, stages.DumpQFolded, folded.Floats(s.Row*at.row), at)
 		l.tapRows(cmd, stages.DumpLatents, s.Row, s.Rows, sums.Floats(s.Row*heads*m.KVLoraRank))
@@ -96,6 +102,12 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	q, kept, y, rest := x.views(l)
 	x.encodeProducts(cmd, l, q, kept, rest)
 	l.tap(cmd, stages.DumpQLat, rest)
+	if x.indexer != nil {
+		x.indexer.encode(cmd, l, rest)
+	}
+	for _, c := range l.latent[x.index].chosen {
+		l.tapRows(cmd, stages.DumpPositions, c.Row, c.Rows, l.positions.Floats(c.Row*m.IndexTopK))
+	}
 	cmd.EncodeRMSNorm(gpu.RMSNorm{
 		X: kept, Y: kept, W: x.kvNorm, Vectors: rows, Dim: m.KVLoraRank, XStride: m.LatentDim(), YStride: m.LatentDim(), Eps: model.LatentNormEps,
 	})
@@ -113,8 +125,8 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	cmd.EncodeRope(turn)
 	s := &l.latent[x.index]
 	cmd.EncodeAppendKV(gpu.AppendKV{K: kept, Segments: s.all})
-	if len(s.folded) > 0 {
-		x.encodeFolded(cmd, s.folded, q, rest, y, rows)
+	if len(s.folded)+len(s.chosen) > 0 {
+		x.encodeFolded(cmd, l, q, rest, y)
 	}
 	if len(s.expanded) > 0 {
 		x.encodeExpanded(cmd, s.expanded, q, y)
@@ -140,13 +152,12 @@ func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu
 // encodeFolded attends in the space of the latents. What is per head there is computed for the rows
 // from the first to the last that need it. Rotated channels are copied right after their rotation,
 // for devices that do both at once.
-func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, scratch, y gpu.View, rows int) {
+func (x *latent) encodeFolded(cmd *gpu.Commands, l *lane, q, scratch, y gpu.View) {
 	m, heads := x.m, x.m.NumAttentionHeads
 	width, kept := m.QKNopeHeadDim+m.QKRopeHeadDim, m.LatentDim()
 	keyRows, valueRows, firstValue := x.blocks()
-	last := segments[len(segments)-1]
-	first, n := segments[0].Row, last.Row+last.Rows-segments[0].Row
-	folded, sums := x.foldedViews(scratch, rows)
+	first, n := rowsOf(l.latent[x.index].inLatents())
+	folded, sums := x.foldedViews(scratch, l.rows)
 	cmd.EncodeCopyHeads(gpu.CopyHeads{
 		X: q.Floats(first*heads*width + m.QKNopeHeadDim), Y: folded.Floats(first*heads*kept + m.KVLoraRank), Rows: n, Heads: heads, Dim: m.QKRopeHeadDim,
 		XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
@@ -155,15 +166,28 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, segments []gpu.KVSegment, q, sc
 		W: x.keys, X: q.Floats(first * heads * width), Y: folded.Floats(first * heads * kept), Rows: n, Heads: heads, In: m.QKNopeHeadDim, Out: m.KVLoraRank,
 		HeadRows: keyRows, Transposed: !x.split, XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
 	})
-	cmd.EncodeAttention(gpu.Attention{
-		Q: folded, Y: sums, QRowStride: heads * kept, QHeadStride: kept, Heads: heads, KVHeads: 1, HeadDim: kept, ValueDim: m.KVLoraRank,
-		Scale: float32(m.AttentionScale()), Segments: segments,
-	})
+	x.encodeAttention(cmd, l, folded, sums)
 	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
 		W: x.values, X: sums.Floats(first * heads * m.KVLoraRank), Y: y.Floats(first * heads * m.VHeadDim), Rows: n, Heads: heads, In: m.KVLoraRank, Out: m.VHeadDim,
 		HeadRows: valueRows, FirstRow: firstValue, XRowStride: heads * m.KVLoraRank, XHeadStride: m.KVLoraRank,
 		YRowStride: heads * m.VHeadDim, YHeadStride: m.VHeadDim,
 	})
+}
+
+// encodeAttention attends to latents: to all positions, or to those that are chosen.
+func (x *latent) encodeAttention(cmd *gpu.Commands, l *lane, folded, sums gpu.View) {
+	m, s := x.m, &l.latent[x.index]
+	op := gpu.Attention{
+		Q: folded, Y: sums, QRowStride: m.NumAttentionHeads * m.LatentDim(), QHeadStride: m.LatentDim(), Heads: m.NumAttentionHeads, KVHeads: 1,
+		HeadDim: m.LatentDim(), ValueDim: m.KVLoraRank, Scale: float32(m.AttentionScale()), Segments: s.folded,
+	}
+	if len(s.folded) > 0 {
+		cmd.EncodeAttention(op)
+	}
+	if len(s.chosen) > 0 {
+		op.Segments, op.Chosen, op.Budget = s.chosen, l.positions, m.IndexTopK
+		cmd.EncodeAttention(op)
+	}
 }
 
 // encodeExpanded attends to keys and values that are computed from the latents. It runs after the
@@ -179,9 +203,42 @@ func (x *latent) encodeExpanded(cmd *gpu.Commands, segments []gpu.KVSegment, q, 
 	})
 }
 
-// latentSegments is one layer's part of a step, told apart by form.
+// latentSegments is one layer's part of a step, told apart by form. Rows that choose their
+// positions are in chosen: they use the folded form.
 type latentSegments struct {
-	all, folded, expanded []gpu.KVSegment
+	all, folded, expanded, chosen []gpu.KVSegment
+	latents                       []gpu.KVSegment // see inLatents
+}
+
+// add adds a segment, whose rows choose positions from position budget on; 0: never.
+func (s *latentSegments) add(seg gpu.KVSegment, expanded bool, budget int) {
+	s.all = append(s.all, seg)
+	all, some := splitAt(seg, budget)
+	switch {
+	case all.Rows > 0 && expanded:
+		s.expanded = append(s.expanded, all)
+	case all.Rows > 0:
+		s.folded = append(s.folded, all)
+	}
+	if some.Rows > 0 {
+		s.chosen = append(s.chosen, some)
+	}
+}
+
+// inLatents returns the segments that use the folded form, in the order of their rows.
+func (s *latentSegments) inLatents() []gpu.KVSegment {
+	if len(s.chosen) == 0 {
+		return s.folded
+	}
+	s.latents = append(append(s.latents[:0], s.folded...), s.chosen...)
+	slices.SortFunc(s.latents, func(a, b gpu.KVSegment) int { return a.Row - b.Row })
+	return s.latents
+}
+
+// rowsOf returns which rows segments have, which are in order: from the first to the last.
+func rowsOf(segments []gpu.KVSegment) (first, n int) {
+	last := segments[len(segments)-1]
+	return segments[0].Row, last.Row + last.Rows - segments[0].Row
 }
 
 // expands reports whether a segment is computed in the expanded form: if its chunk, read in steps
@@ -192,6 +249,9 @@ func expands(m *model.Config, g *stages.Segment, chunkRows int) bool {
 		return false
 	}
 	rows, end := min(g.ChunkRows, chunkRows), g.ChunkPos+g.ChunkRows
+	if m.IndexTopK > 0 { // what lies behind is chosen from, by rows that use the folded form
+		end = min(end, m.IndexTopK)
+	}
 	unfold := (m.QKNopeHeadDim + m.VHeadDim) * m.KVLoraRank
 	expanded := end * (unfold + rows*(m.QKNopeHeadDim+m.QKRopeHeadDim+m.VHeadDim))
 	folded := rows * (unfold + end*(m.KVLoraRank+m.LatentDim()))

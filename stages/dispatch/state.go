@@ -59,6 +59,9 @@ func deltaFloats(m *model.Config) int {
 
 // enter fills the lane's segments and lists the pages to be copied first.
 func (s *states) enter(l *lane, b *stages.Batch) error {
+	if err := checkChoices(s.cfg.Model, b); err != nil {
+		return err
+	}
 	l.copies = l.copies[:0]
 	for i := range l.kv {
 		l.kv[i] = l.kv[i][:0]
@@ -68,7 +71,10 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 	}
 	for i := range l.latent {
 		s := &l.latent[i]
-		s.all, s.folded, s.expanded = s.all[:0], s.folded[:0], s.expanded[:0]
+		s.all, s.folded, s.expanded, s.chosen = s.all[:0], s.folded[:0], s.expanded[:0], s.chosen[:0]
+	}
+	for i := range l.index {
+		l.index[i].all, l.index[i].chosen = l.index[i].all[:0], l.index[i].chosen[:0]
 	}
 	for _, g := range b.Segments {
 		st := s.all[g.Seq.State()]
@@ -153,12 +159,11 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 	expanded := expands(m, &g, s.cfg.ChunkRows)
 	for i := range l.latent {
 		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.latentKV(i, st.pages)}
-		form := &l.latent[i].folded
-		if expanded {
-			form = &l.latent[i].expanded
-		}
-		*form = append(*form, seg)
-		l.latent[i].all = append(l.latent[i].all, seg)
+		l.latent[i].add(seg, expanded, m.IndexTopK)
+	}
+	for i := range l.index {
+		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.indexKV(i, st.pages)}
+		l.index[i].add(seg, m.IndexTopK)
 	}
 	at := gpu.View{Buf: st.recurrent}
 	for i := 0; i < len(l.state); i += 2 {
