@@ -48,7 +48,8 @@ func TestPark(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		kv    actors.KVFormat
-	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}, {fixtures.DeepseekV3Q4, actors.KVInt8}} {
+	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}, {fixtures.DeepseekV3Q4, actors.KVInt8},
+		{fixtures.GlmMoEDSASharedBF16, ""}, {fixtures.GlmMoEDSASharedBF16, actors.KVInt8}} {
 		dir := fixtures.Packed(t, c.model, 0)
 		dev := device(t, 2)
 		base := open(t, actors.Config{Model: dir, Device: dev, KV: c.kv})

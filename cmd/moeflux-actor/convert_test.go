@@ -250,15 +250,14 @@ func TestConvertInterrupted(t *testing.T) {
 // is written.
 func TestConvertRefusesFamilies(t *testing.T) {
 	for _, config := range []string{
-		`{"model_type": "gpt_oss"}`, `{"model_type": "glm_moe_dsa"}`, `{"model_type": "deepseek_v32"}`,
-		`{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
+		`{"model_type": "gpt_oss"}`, `{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
 		`{"model_type": "minimax_m3_vl", "text_config": {}}`,
 	} {
 		src := filepath.Dir(writeFile(t, "config.json", config))
 		dst := filepath.Join(t.TempDir(), "model")
 		o := call(t, "", "convert", src, dst)
 		name := strings.Split(config, `"`)[3]
-		want := fmt.Sprintf("model_type %q is not supported: the engine lacks %s; supported: deepseek_v3, glm4_moe", name, model.Missing(name))
+		want := fmt.Sprintf("model_type %q is not supported: the engine lacks %s; supported: deepseek_v3, deepseek_v32, glm4_moe", name, model.Missing(name))
 		if o.code != exitFailed || model.Missing(name) == "" || !strings.Contains(o.stderr, want) {
 			t.Errorf("%s: exit %d, %q; want %d and %q", name, o.code, o.stderr, exitFailed, want)
 		}
