@@ -1,6 +1,10 @@
 package stages
 
-import "github.com/moeflux/moeflux-actor/tracing/record"
+import (
+	"errors"
+
+	"github.com/moeflux/moeflux-actor/tracing/record"
+)
 
 // Ticket is the completion of work given to a device, as the pipeline sees it.
 type Ticket interface {
@@ -19,6 +23,7 @@ type Outbox struct {
 	Frees   []SlotID // slots whose memory may go back to the system until the next read into them
 	Reads   []ReadGroup
 	Hurries []Hurry
+	Recalls []Recall
 	Parks   []Park
 	Awaits  []Await
 	Sends   []Send
@@ -106,6 +111,16 @@ type Hurry struct {
 	Rank Rank
 }
 
+// Recall says that nobody needs a speculative read any more. If it has not begun it ends with
+// ErrRecalled, which is no fault of the disk; otherwise it goes on.
+type Recall struct {
+	Slot SlotID
+	Gen  uint32
+}
+
+// ErrRecalled ends a read that was recalled before it had begun.
+var ErrRecalled = errors.New("nobody needs the read any more")
+
 // Share makes the box take the memory of messages from s, which other boxes may have too.
 func (o *Outbox) Share(s *Spent) { o.spent = s }
 
@@ -132,7 +147,7 @@ func (o *Outbox) Reset() {
 	clear(o.Answers)
 	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
-	o.Hurries, o.Parks = o.Hurries[:0], o.Parks[:0]
+	o.Hurries, o.Recalls, o.Parks = o.Hurries[:0], o.Recalls[:0], o.Parks[:0]
 	o.Answers, o.Notes = o.Answers[:0], o.Notes[:0]
 	o.Linger, o.Stint, o.Served, o.Stepped = Linger{}, 0, 0, false
 }

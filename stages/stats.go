@@ -34,9 +34,9 @@ type LayerStats struct {
 	Evictions    int64 // experts that lost their slots
 
 	// PrefetchIssued counts speculative reads. Each ends as one of Hit (used after it had ended),
-	// Late (used while still being read) or Wasted (evicted unused, or failed before anybody wanted
-	// it). PrefetchHeld are those that may still become one of these: read or being read, and not
-	// used yet. So Issued = Hit + Late + Wasted + Held.
+	// Late (used while still being read) or Wasted (evicted unused, or failed or recalled before
+	// anybody wanted it). PrefetchHeld are those that may still become one of these: read or being
+	// read, and not used yet. So Issued = Hit + Late + Wasted + Held.
 	PrefetchIssued, PrefetchHit, PrefetchLate, PrefetchWasted, PrefetchHeld int64
 	// What was predicted, not in memory, and not read: Dropped because no slot was spare, Declined
 	// because it was too unlikely or too late, Skipped because the layer's speculation was paused.

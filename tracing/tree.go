@@ -153,13 +153,13 @@ func (e *Emitter) read(ctx context.Context, r *record.Read) {
 		attrs = append(attrs, KeyWanted.Int64(r.WantedNS-r.AskedNS))
 	}
 	_, span := e.start(ctx, SpanRead, r.AskedNS, attrs)
-	if r.Failed != 0 {
+	if r.Failed != 0 && r.Recalled == 0 {
 		span.SetStatus(codes.Error, "the read failed")
 	}
 	span.End(trace.WithTimestamp(e.time(readEnd(r))))
 }
 
-// readEnd is when the record of an expert lay in its slot, or the read failed.
+// readEnd is when the record of an expert lay in its slot, or the read failed or was recalled.
 func readEnd(r *record.Read) int64 { return max(r.AskedNS, r.EndedNS, r.PlacedNS) }
 
 var tiers = [...]string{record.FromDisk: "disk", record.FromHost: "host"}

@@ -1,6 +1,7 @@
 package expertmem
 
 import (
+	"errors"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -55,6 +56,14 @@ func (m *Memory) Hurry(h stages.Hurry) {
 	m.pool.Hurry(readTag(h.Slot, h.Gen), rankOf(h.Rank))
 }
 
+// Recall ends a read that nobody needs any more, unless a worker has begun it. Reads through a tier
+// go on: what they bring serves later steps from the host's memory.
+func (m *Memory) Recall(r stages.Recall) {
+	if m.slots.staging == nil {
+		m.pool.Recall(readTag(r.Slot, r.Gen))
+	}
+}
+
 // rankOf says what the pool calls a rank. Both name the same four.
 func rankOf(r stages.Rank) readpool.Rank { return readpool.Rank(r) }
 
@@ -74,8 +83,11 @@ func (t *slotRead) end(ends []readpool.End) {
 		st.tier.step(&tier.Filled{Slot: r.Slot, Err: end.Err})
 		return
 	}
-	if end.Err == nil {
+	switch {
+	case end.Err == nil:
 		r.PlacedNS = r.EndedNS
+	case errors.Is(end.Err, readpool.ErrRecalled):
+		end.Err = stages.ErrRecalled
 	}
 	t.tell(end.Err)
 }

@@ -20,6 +20,8 @@ type Experts interface {
 	Read(g *stages.ReadGroup)
 	// Hurry tells that somebody waits for a speculative read.
 	Hurry(stages.Hurry)
+	// Recall tells that nobody needs a speculative read any more.
+	Recall(stages.Recall)
 	// Free takes the memory of a slot back, until the next read into it.
 	Free(slot stages.SlotID)
 	// Resized tells that expert-IO has another number of slots.

@@ -136,6 +136,9 @@ func (s *shell) perform() {
 	for _, h := range s.out.Hurries {
 		s.r.experts.Hurry(h)
 	}
+	for _, r := range s.out.Recalls {
+		s.r.experts.Recall(r)
+	}
 	for _, p := range s.out.Parks {
 		s.r.parking.Park(p)
 	}

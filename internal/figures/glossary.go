@@ -43,7 +43,7 @@ var glossary = []Term{
 	{"begun", "Reads ahead that began during the measurement."},
 	{"used", "Experts read ahead, before the measurement or during it, that a token then used."},
 	{"late", "Of these: still being read when the router picked them, so the token waited for the rest of the read."},
-	{"unused", "Experts read ahead that lost their slot before any token used them."},
+	{"unused", "Experts read ahead that lost their slot before any token used them, or whose read was recalled before the disk had begun it."},
 	{"held", "Experts read ahead that are in memory, or on their way, and wait for their first use. It describes the end of the measurement."},
 	{"dropped", "Predictions that were not read because no slot was spare, or only ones that hold likelier experts."},
 	{"declined", "Predictions that were not read because they were too unlikely, or the read would have ended too late to help."},

@@ -235,6 +235,45 @@ func TestUrgentHasTheDisk(t *testing.T) {
 	})
 }
 
+// A guess that is recalled ends at once if it has not begun, and its group when the others have
+// ended. What has begun, is hurried or is unknown goes on.
+func TestRecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{step: make(chan struct{})}
+		p := New(r, Config{Workers: 1})
+		defer p.Close()
+		ended := map[int][]error{}
+		submit := func(layer, n int, rank Rank) {
+			p.Submit(tagged(layer, n), rank, func(ends []End) { ended[layer] = append(ended[layer], failures(ends)...) })
+			synctest.Wait()
+		}
+		submit(1, 2, Guess) // the first begins
+		submit(2, 1, Guess)
+		submit(3, 1, UrgentGuess)
+		submit(4, 1, Guess)
+		submit(5, 1, Demand)
+		submit(6, 1, Guess)
+		p.Hurry(600, Demand)
+		for _, tag := range []uint64{100, 101, 300, 200, 200, 500, 600, 700} {
+			p.Recall(tag)
+		}
+		recalled := []error{ErrRecalled}
+		if len(ended) != 2 || !slices.Equal(ended[2], recalled) || !slices.Equal(ended[3], recalled) || p.Stats().Queued != 3 || p.Stats().Recalled != 3 {
+			t.Fatalf("ended %v, stats %+v; want groups 2 and 3, and one request of the first recalled", ended, p.Stats())
+		}
+		close(r.step)
+		synctest.Wait()
+		if !slices.Equal(ended[1], []error{nil, ErrRecalled}) || !slices.Equal(ended[4], []error{nil}) || !slices.Equal(ended[5], []error{nil}) || !slices.Equal(ended[6], []error{nil}) || p.Stats().Queued != 0 || p.Stats().Reads != 4 {
+			t.Errorf("ended %v, stats %+v", ended, p.Stats())
+		}
+		// The list of groups is whole: more come and go.
+		submit(8, 1, Guess)
+		if !slices.Equal(ended[8], []error{nil}) {
+			t.Errorf("a guess after recalls ended with %v", ended[8])
+		}
+	})
+}
+
 // Closing ends hurried requests like all others, and every group once.
 func TestHurryAndClose(t *testing.T) {
 	for hurried := range 4 {

@@ -18,6 +18,9 @@ const DefaultTimeout = 30 * time.Second
 // ErrClosed is the error of every read that had not begun when its pool was closed.
 var ErrClosed = errors.New("readpool: closed")
 
+// ErrRecalled is the error of a read that was recalled before it had begun.
+var ErrRecalled = errors.New("readpool: recalled")
+
 // Config sizes a pool. The zero value is ready for use.
 type Config struct {
 	// Workers is how many requests are read at once, and so the depth of the queue that the disk
@@ -106,6 +109,7 @@ type Stats struct {
 	Retried     int64         // reads that were tried twice
 	Overdue     int64         // times that a request was reported as late
 	Unread      int64         // requests that ended with ErrClosed
+	Recalled    int64         // requests that ended with ErrRecalled
 	Time        time.Duration // spent in the Source, summed over workers
 	Busy        time.Duration // during which at least one request was being read
 	Queued      int           // requests waiting now
@@ -186,6 +190,31 @@ func (q *fifo) pop() {
 	q.head, g.next, g.queued = g.next, nil, false
 	if q.head == nil {
 		q.tail = nil
+	}
+}
+
+// find returns the group with a request that has not begun and is still in its group's queue, the
+// group before it, nil for none, and the request's index. It returns no group if there is none.
+func (q *fifo) find(tag uint64) (before, g *group, i int) {
+	for g = q.head; g != nil; before, g = g, g.next {
+		for i = g.begun; i < len(g.reqs); i++ {
+			if g.reqs[i].Tag == tag && !g.notes[i].hurried {
+				return before, g, i
+			}
+		}
+	}
+	return nil, nil, 0
+}
+
+// cut takes a group out of the list, which comes after another, nil for none.
+func (q *fifo) cut(before, g *group) {
+	if before == nil {
+		q.pop()
+		return
+	}
+	before.next, g.next, g.queued = g.next, nil, false
+	if q.tail == g {
+		q.tail = before
 	}
 }
 

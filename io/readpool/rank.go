@@ -168,3 +168,30 @@ func (p *Pool) hurry(at place, rank Rank) {
 	p.hurried[rank.index()] = append(p.hurried[rank.index()], at)
 	p.wake.Signal()
 }
+
+// Recall ends a speculative read that has not begun with ErrRecalled; others go on. If that ends
+// its group, Recall itself calls the group's callback.
+func (p *Pool) Recall(tag uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range []Rank{Guess, UrgentGuess} {
+		q := &p.queue[r.index()]
+		before, g, i := q.find(tag)
+		if g == nil {
+			continue
+		}
+		g.ends[i] = End{Err: ErrRecalled}
+		g.notes[i].hurried = true // whoever comes to it passes it over
+		g.left--
+		p.stats.Queued--
+		p.stats.Recalled++
+		if g.left == 0 {
+			q.cut(before, g)
+			p.mu.Unlock()
+			g.done(g.ends)
+			p.mu.Lock()
+			p.recycle(g)
+		}
+		return
+	}
+}

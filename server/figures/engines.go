@@ -63,7 +63,7 @@ var engineFigures = []engineFigure{
 	{"moeflux.prefetch_issued", "", "Experts that were read on a guess: hit, late, wasted, or held.", true, sum(func(l *moeflux.LayerStats) int64 { return l.PrefetchIssued })},
 	{"moeflux.prefetch_hit", "", "Experts that were read on a guess and then used.", true, sum(func(l *moeflux.LayerStats) int64 { return l.PrefetchHit })},
 	{"moeflux.prefetch_late", "", "Experts that were used while they were still being read on a guess.", true, sum(func(l *moeflux.LayerStats) int64 { return l.PrefetchLate })},
-	{"moeflux.prefetch_wasted", "", "Experts that were read on a guess and never used.", true, sum(func(l *moeflux.LayerStats) int64 { return l.PrefetchWasted })},
+	{"moeflux.prefetch_wasted", "", "Experts that were read on a guess and never used, and reads on a guess that were recalled.", true, sum(func(l *moeflux.LayerStats) int64 { return l.PrefetchWasted })},
 
 	{"moeflux.reads", "", "Reads of experts that ended.", true, stat(func(s *moeflux.Stats) int64 { return s.Reads.Ended })},
 	{"moeflux.reads_failed", "", "Reads of experts that failed for good.", true, stat(func(s *moeflux.Stats) int64 { return s.Reads.Failed })},

@@ -1,6 +1,7 @@
 package expertio
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -101,6 +102,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 			return err
 		}
 		c.judge(m, out)
+		c.recall(m, out)
 	case *stages.PrefetchExperts:
 		if err := c.prefetch(m, out); err != nil {
 			return err
@@ -158,7 +160,6 @@ func (c *Core) expertsRead(m *stages.ExpertsRead, out *stages.Outbox) error {
 			c.warm.reading--
 		}
 		if r.Err != nil {
-			c.readErrors++
 			c.readFailed(r, out)
 			continue
 		}
@@ -197,16 +198,24 @@ func (c *Core) countRead(s *slot) {
 	}
 }
 
-// readFailed handles the failure of a read. A guess that a load has come to wait for is tried again
-// on demand. Otherwise the loads that wait lose the expert.
+// readFailed handles the failure of a read, or that it was recalled. A guess that a load has come
+// to wait for is tried again on demand. Otherwise the loads that wait lose the expert.
 func (c *Core) readFailed(r *stages.ReadResult, out *stages.Outbox) {
-	s := c.slots.at(r.Slot)
+	s, recalled := c.slots.at(r.Slot), errors.Is(r.Err, stages.ErrRecalled)
+	if !recalled {
+		c.readErrors++
+	}
 	if s.speculative && len(s.waiting) > 0 {
-		s.speculative, s.warm, s.late = false, false, false
+		s.speculative, s.warm, s.late, s.recalled = false, false, false, false
 		s.gen++
 		first, step := len(c.reads), s.waiting[0].load.step
 		c.reads = append(c.reads, c.readInto(r.Slot, s.rank, c.notes.demand(step.ID)))
 		c.group(out, step, first, s.rank)
+		return
+	}
+	if recalled { // it has cost nobody a read, so speculation is not judged by it
+		c.layers[s.key/c.cfg.Experts].PrefetchWasted++
+		c.slots.spoil(r.Slot)
 		return
 	}
 	if s.warm { // do not bother a failing disk

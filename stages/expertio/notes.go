@@ -1,6 +1,8 @@
 package expertio
 
 import (
+	"errors"
+
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
@@ -17,6 +19,7 @@ type request struct {
 	step     stages.StepID // 0: a warm start
 	hint     uint64        // of the guess; 0: on demand, or a warm start
 	atNS     int64
+	next     bool // for the next step of the step's sequences
 	wanted   bool // somebody has come to need it while it was being read, or asked for it on demand
 	wantedNS int64
 }
@@ -30,8 +33,8 @@ func (n *notes) demand(step stages.StepID) request {
 	return request{step: step, atNS: n.now, wanted: true, wantedNS: n.now}
 }
 
-func (n *notes) guess(step stages.StepID) request {
-	return request{step: step, hint: n.hints, atNS: n.now}
+func (n *notes) guess(step stages.StepID, next bool) request {
+	return request{step: step, hint: n.hints, next: next, atNS: n.now}
 }
 
 func (n *notes) warm() request { return request{atNS: n.now} }
@@ -72,6 +75,9 @@ func (c *Core) noteRead(s *slot, r *stages.ReadResult) {
 	}
 	if r.Err != nil {
 		n.Failed = 1
+		if errors.Is(r.Err, stages.ErrRecalled) {
+			n.Recalled = 1
+		}
 	} else {
 		n.Bytes = int64(c.cfg.ExpertBytes)
 	}

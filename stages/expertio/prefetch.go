@@ -49,7 +49,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 			verdict = record.Dropped
 		case chance*saved <= (1-chance)*cost:
 			verdict = record.Declined
-		case !c.guess(&m.Step, key, rank):
+		case !c.guess(m, key, rank):
 			verdict = record.Dropped
 		}
 		c.noteGuess(m, i, verdict)
@@ -60,15 +60,15 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 }
 
 // guess asks for an expert that may be wanted, and reports whether there was a slot for it.
-func (c *Core) guess(m *stages.Step, key int, rank stages.Rank) bool {
+func (c *Core) guess(m *stages.PrefetchExperts, key int, rank stages.Rank) bool {
 	id, wasted, ok := c.slots.take(key)
 	if !ok {
 		return false
 	}
 	c.countWasted(wasted)
 	s := c.slots.at(id)
-	s.foretold, s.guessed, s.speculative = true, side(m), true
-	c.reads = append(c.reads, c.readInto(id, rank, c.notes.guess(m.ID)))
+	s.foretold, s.guessed, s.speculative = true, side(&m.Step), true
+	c.reads = append(c.reads, c.readInto(id, rank, c.notes.guess(m.ID, m.Ahead > m.Layer)))
 	return true
 }
 

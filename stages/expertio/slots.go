@@ -28,6 +28,7 @@ type slot struct {
 	late        bool        // being read, and the read was reported not to end
 	warm        bool        // being read because earlier runs used the expert
 	doomed      bool        // being read, and to be emptied when read unless a load waits by then
+	recalled    bool        // being read, and nobody needs it any more
 	owed        owed        // what nobody has paid for: see costs.go
 	request     request     // of the last read into it
 	gen         uint32      // counts reads into the slot
@@ -175,7 +176,7 @@ func (p *slots) take(key int) (id stages.SlotID, wasted waste, ok bool) {
 	}
 	s := p.at(id)
 	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
-	s.doomed, s.late, s.owed = false, false, nothing
+	s.doomed, s.recalled, s.late, s.owed = false, false, false, nothing
 	s.gen++
 	p.byKey[key] = int32(id) + 1
 	return id, wasted, true

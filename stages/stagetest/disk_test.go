@@ -22,7 +22,8 @@ type machine struct {
 
 	now      int64 // nanoseconds
 	waiting  [2][]stages.Read
-	reading  []stages.Read // none or one
+	recalled []stages.ReadResult // and not told yet
+	reading  []stages.Read       // none or one
 	readEnds int64
 	waves    []*stages.WaveResident // with the device, in order
 	waveEnds int64
@@ -77,6 +78,12 @@ func (m *machine) give(to stages.StageID, msg stages.Message) error {
 		}
 	}
 	m.begin()
+	for _, h := range slices.Clone(out.Recalls) {
+		if i := slices.IndexFunc(m.waiting[1], func(r stages.Read) bool { return r.Slot == h.Slot && r.Gen == h.Gen }); i >= 0 {
+			m.waiting[1] = slices.Delete(m.waiting[1], i, i+1)
+			m.recalled = append(m.recalled, stages.ReadResult{Slot: h.Slot, Gen: h.Gen, Err: stages.ErrRecalled})
+		}
+	}
 	for _, s := range slices.Clone(out.Sends) {
 		switch msg := s.Msg.(type) {
 		case *stages.WaveResident:
@@ -92,6 +99,18 @@ func (m *machine) give(to stages.StageID, msg stages.Message) error {
 					return err
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// tell tells expert-IO of reads that were recalled.
+func (m *machine) tell() error {
+	for len(m.recalled) > 0 {
+		all := m.recalled
+		m.recalled = nil
+		if err := m.give(stages.ExpertIO, &stages.ExpertsRead{Results: all}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -168,6 +187,9 @@ func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int6
 		}
 		if layer+2 < len(scores) {
 			ahead = append(ahead, two[layer+2]...)
+		}
+		if err := m.tell(); err != nil {
+			return err
 		}
 		m.left = simTopK
 		chosen := &stages.PicksReady{Step: step, Picks: make([]int32, simTopK), Weights: make([]float32, simTopK)}

@@ -2,6 +2,7 @@ package stagetest
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/tier"
@@ -29,6 +30,7 @@ func (s *Sim) startReads() error {
 			}
 		}
 	}
+	s.recallReads()
 	s.watch.reads.hurried(s.out.Hurries, false)
 	for _, h := range s.out.Hurries {
 		if s.tier == nil {
@@ -39,6 +41,19 @@ func (s *Sim) startReads() error {
 		}
 	}
 	return nil
+}
+
+// recallReads ends reads that nobody needs any more, unless they have begun. Here that is left to
+// chance.
+func (s *Sim) recallReads() {
+	for _, h := range s.out.Recalls {
+		is := func(r simRead) bool { return r.Reads[0].Slot == h.Slot && r.Reads[0].Gen == h.Gen }
+		if i := slices.IndexFunc(s.reads, is); i >= 0 && s.cfg.Rand.IntN(2) == 0 {
+			g := s.reads[i]
+			s.reads = slices.Delete(s.reads, i, i+1)
+			s.readEnded(&g.ReadGroup, stages.ReadResult{Err: stages.ErrRecalled})
+		}
+	}
 }
 
 // forgetTier has the tier emptied when expert-IO says that experts are forgotten.

@@ -207,6 +207,9 @@ func (s *scenario) box() (got []string) {
 		}
 		got = append(got, line)
 	}
+	for _, r := range s.out.Recalls {
+		got = append(got, fmt.Sprintf("recall %d.%d", r.Slot, r.Gen))
+	}
 	for i := range s.out.Parks {
 		got = append(got, "store: "+strings.TrimPrefix(formatFields(reflect.ValueOf(s.out.Parks[i])), " "))
 	}

@@ -134,7 +134,9 @@ func (s *scenario) setPlain(v reflect.Value, text string) (err error) {
 func setResult(r *stages.ReadResult, text string) error {
 	at, bad, failed := strings.Cut(text, "!")
 	if failed {
-		r.Err = errors.New(bad)
+		if r.Err = errors.New(bad); bad == "recalled" {
+			r.Err = stages.ErrRecalled
+		}
 	}
 	if _, err := fmt.Sscanf(at, "%d.%d", &r.Slot, &r.Gen); err != nil {
 		return fmt.Errorf("%q is not slot.generation: %w", at, err)

@@ -1,6 +1,7 @@
 package stagetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -202,6 +203,9 @@ func (w *watchedRecords) readEnded(r *stages.ReadResult, got record.Read, now in
 	l := w.layer(want.Layer)
 	if r.Err != nil {
 		want.Failed = 1
+		if errors.Is(r.Err, stages.ErrRecalled) {
+			want.Recalled = 1
+		}
 		delete(w.slots, r.Slot)
 		if s.wanted && (want.Hint != 0 || want.Step == 0) {
 			w.failed[r.Slot] = s

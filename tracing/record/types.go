@@ -166,7 +166,7 @@ type Read struct {
 	Tier     Tier
 	Urgent   uint8 // 1: it went before reads that are not
 	Failed   uint8 // 1
-	_        uint8
+	Recalled uint8 // 1: it failed because nobody needed it any more, and it had not begun
 }
 
 // Picks is experts of one row in one layer, in order: those that it picked, heaviest first, or

@@ -47,3 +47,26 @@ func TestUnlikeTextsTravelApart(t *testing.T) {
 		t.Errorf("a text that reads nothing ends after %d ms, one that reads after %d", ended[2]/1e6, ended[1]/1e6)
 	}
 }
+
+// What prompts have guessed wrongly does not keep the slots from texts that decode. Sixteen texts
+// need most of the slots in each step, so what they miss for want of slots keeps the disk busy, and
+// it never comes to the guesses of prompts.
+func TestWrongGuessesAreRecalled(t *testing.T) {
+	for _, thinksNS := range []int64{30_000, 1_000_000} {
+		var rate [2]float64 // without and with reading ahead
+		for ahead := range rate {
+			for seed := range uint64(3) {
+				w := smallWorld()
+				w.seed, w.decode, w.rows, w.thinksNS, w.disk.Each = 100+seed, 80, 8, thinksNS, 2_000_000
+				w.meta.Engine.Slots, w.texts, w.at = 100, 16, 16
+				w.meta.Engine.LastToken, w.meta.Engine.NextGate = ahead == 1, ahead == 1
+				_, is := w.run(t, Settings{})
+				rate[ahead] += is.DecodeRate / 3
+			}
+		}
+		t.Logf("callers that think for %d µs: %.0f tokens/s, %.0f if nothing is read ahead", thinksNS/1000, rate[1], rate[0])
+		if rate[1] < 0.9*rate[0] {
+			t.Errorf("callers that think for %d µs: %.0f tokens/s, %.0f if nothing is read ahead", thinksNS/1000, rate[1], rate[0])
+		}
+	}
+}

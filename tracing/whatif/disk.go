@@ -94,6 +94,24 @@ func (d *disk) hurry(h stages.Hurry) {
 	}
 }
 
+// recall ends a guess that has not begun.
+func (d *disk) recall(h stages.Recall) {
+	for _, r := range []stages.Rank{stages.GuessRead, stages.UrgentGuess} {
+		list := &d.queue[index(r)]
+		i := slices.IndexFunc(*list, func(r *reading) bool { return r.read.Slot == h.Slot && r.read.Gen == h.Gen })
+		if i < 0 {
+			continue
+		}
+		n := (*list)[i]
+		*list = slices.Delete(*list, i, i+1)
+		n.endedNS = d.e.now
+		d.e.post(stages.ExpertIO, &stages.ExpertsRead{
+			Step: n.step, Speculative: n.guess, Results: []stages.ReadResult{{Slot: h.Slot, Gen: h.Gen, EndedNS: n.endedNS, Err: stages.ErrRecalled}},
+		})
+		return
+	}
+}
+
 func (r *reading) want(now int64) {
 	if r.wanted == 0 {
 		r.wanted = now

@@ -185,6 +185,9 @@ func (e *engine) perform(in *post, out *stages.Outbox, began int64) {
 	for _, h := range out.Hurries {
 		e.disk.hurry(h)
 	}
+	for _, r := range out.Recalls {
+		e.disk.recall(r)
+	}
 	e.device.flush()
 	for i := range out.Awaits {
 		a := &out.Awaits[i]
