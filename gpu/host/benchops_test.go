@@ -245,6 +245,37 @@ func BenchmarkDecodeAttention(b *testing.B) {
 	}
 }
 
+// BenchmarkChoose takes one row through the indexers of layers as DeepSeek V3.2 has them, 64 heads of
+// 128 channels, and through attention to the 2,048 positions that are chosen.
+func BenchmarkChoose(b *testing.B) {
+	const heads, dim, k, mixed, width, value = 64, 128, 2048, 128, 576, 512
+	for _, positions := range []int{4096, 32768} {
+		eachThreads(b, func(b *testing.B, d *Device) {
+			keys, bytes := layeredCaches(b, d, 4, positions, dim, 0, true)
+			latents, more := layeredCaches(b, d, 4, positions, width, 0, true)
+			scored, attended := make([]gpu.Commands, 4), make([]gpu.Commands, 4)
+			for i := range scored {
+				chosen := benchFloats(b, d, k)
+				list := intsAt(chosen, k)
+				for j := range list {
+					list[j] = int32(j * (positions / k))
+				}
+				scored[i].EncodeChoose(gpu.Choose{Q: benchFloats(b, d, heads*dim), Weights: benchFloats(b, d, heads), Chosen: benchFloats(b, d, k),
+					Heads: heads, Dim: dim, K: k, Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: keys[i]}}})
+				attended[i].EncodeAttention(gpu.Attention{Q: benchFloats(b, d, mixed*width), Y: benchFloats(b, d, mixed*width), QRowStride: mixed * width,
+					QHeadStride: width, Heads: mixed, KVHeads: 1, HeadDim: width, ValueDim: value, Scale: 1. / 11, Chosen: chosen, Budget: k,
+					Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: latents[i]}}})
+			}
+			for name, ops := range map[string][]gpu.Commands{"choose": scored, "attend": attended} {
+				b.Run(fmt.Sprintf("%s/positions=%d", name, positions), func(b *testing.B) {
+					walk(b, d, ops, bytes+more)
+					b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
+				})
+			}
+		})
+	}
+}
+
 // BenchmarkDecodeConv takes one row through the convolutions of layers whose weights and states
 // together exceed every cache. GB/s count weights, and states once.
 func BenchmarkDecodeConv(b *testing.B) {
