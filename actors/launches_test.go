@@ -52,11 +52,12 @@ func (s *notingStream) Launch(p launch.Pipeline, l *launch.Launch) error {
 }
 
 // TestLaunches bounds how many kernels a decoded token takes in each family, of fixtures of 2, 8,
-// 4, 4 and 2 layers. docs/gpu.md has them by the layer.
+// 4, 4, 2 and 2 layers. docs/gpu.md has them by the layer.
 func TestLaunches(t *testing.T) {
 	n, d := notingDevice(t)
 	for name, most := range map[string]int{
 		fixtures.Qwen3MoEQ4: 25, fixtures.Qwen35MoEQ4: 123, fixtures.Qwen3NextQ4: 64, fixtures.DeepseekV3Q4: 65, fixtures.DeepseekV3Q4KVB: 33,
+		fixtures.DeepseekV32BF16: 37,
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: d, Prefetch: actors.PrefetchOff, ExpertIO: actors.ExpertIOMmap})

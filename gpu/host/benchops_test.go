@@ -245,8 +245,8 @@ func BenchmarkDecodeAttention(b *testing.B) {
 	}
 }
 
-// BenchmarkChoose takes one row through the indexers of layers as DeepSeek V3.2 has them, 64 heads of
-// 128 channels, and through attention to the 2,048 positions that are chosen.
+// BenchmarkChoose takes one row through the indexers of layers as DeepSeek V3.2 has them, 64 heads
+// of 128 channels, and through attention to the 2,048 positions that are chosen.
 func BenchmarkChoose(b *testing.B) {
 	const heads, dim, k, mixed, width, value = 64, 128, 2048, 128, 576, 512
 	for _, positions := range []int{4096, 32768} {

@@ -72,32 +72,58 @@ func checkChoices(m *model.Config, b *stages.Batch) error {
 	return nil
 }
 
-// encode keeps the rows' keys and chooses positions. At scratch are the compressed queries [rows,
-// QLoraRank], which stay; what follows them is used.
+// views is what an indexer keeps in scratch memory behind the compressed queries [rows, QLoraRank]:
+// keys [rows, dim], queries [rows, heads, dim] and weights [rows, heads].
+func (x *indexer) views(l *lane, scratch gpu.View) (k, q, weights gpu.View) {
+	m := x.m
+	k = scratch.Floats(l.rows * m.QLoraRank)
+	q = k.Floats(l.rows * m.IndexHeadDim)
+	return k, q, q.Floats(l.rows * m.IndexNHeads * m.IndexHeadDim)
+}
+
+// choosing returns the rows from the first to the last that choose, if any does.
+func (x *indexer) choosing(l *lane) (first, n int) {
+	if s := l.index[x.index].chosen; len(s) > 0 {
+		return rowsOf(s)
+	}
+	return 0, 0
+}
+
+// encodeInput computes what comes from the layer's input: keys, and weights of the rows that
+// choose.
+func (x *indexer) encodeInput(cmd *gpu.Commands, l *lane, scratch gpu.View) {
+	m := x.m
+	k, _, weights := x.views(l, scratch)
+	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
+	if first, n := x.choosing(l); n > 0 {
+		cmd.EncodeMatMul(gpu.MatMul{W: x.weights, X: l.normed.Floats(first * m.HiddenSize), Y: weights.Floats(first * m.IndexNHeads), Rows: n})
+	}
+}
+
+// encodeQueries computes the queries of the rows that choose.
+func (x *indexer) encodeQueries(cmd *gpu.Commands, l *lane, compressed gpu.View) {
+	m, width := x.m, x.m.IndexNHeads*x.m.IndexHeadDim
+	_, q, _ := x.views(l, compressed)
+	if first, n := x.choosing(l); n > 0 {
+		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: compressed.Floats(first * m.QLoraRank), Y: q.Floats(first * width), Rows: n})
+	}
+}
+
+// encode keeps the rows' keys and chooses positions, after the products.
 func (x *indexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
-	m, rows := x.m, l.rows
-	k := scratch.Floats(rows * m.QLoraRank)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: rows})
+	m, rows, s := x.m, l.rows, &l.index[x.index]
+	k, q, weights := x.views(l, scratch)
 	cmd.EncodeLayerNorm(gpu.LayerNorm{X: k, Y: k, W: x.kNorm, B: x.kBias, Vectors: rows, Dim: m.IndexHeadDim, Eps: model.LatentNormEps})
 	cmd.EncodeRope(gpu.Rope{
 		X: k, Table: l.rope, Rows: rows, Heads: 1, Rotary: m.QKRopeHeadDim, RowStride: m.IndexHeadDim, HeadStride: m.IndexHeadDim,
 		Interleaved: m.IndexerRopeInterleaved,
 	})
-	s := &l.index[x.index]
 	cmd.EncodeAppendKV(gpu.AppendKV{K: k, Segments: s.all})
-	if len(s.chosen) > 0 {
-		x.encodeChoice(cmd, l, scratch, k.Floats(rows*m.IndexHeadDim))
+	first, n := x.choosing(l)
+	if n == 0 {
+		return
 	}
-}
-
-// encodeChoice computes queries and weights of the rows from the first to the last that choose.
-func (x *indexer) encodeChoice(cmd *gpu.Commands, l *lane, compressed, scratch gpu.View) {
-	m, segments := x.m, l.index[x.index].chosen
-	first, n := rowsOf(segments)
 	width := m.IndexNHeads * m.IndexHeadDim
-	q, weights := scratch, scratch.Floats(l.rows*width)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: compressed.Floats(first * m.QLoraRank), Y: q.Floats(first * width), Rows: n})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.weights, X: l.normed.Floats(first * m.HiddenSize), Y: weights.Floats(first * m.IndexNHeads), Rows: n})
 	cmd.EncodeRope(gpu.Rope{
 		X: q.Floats(first * width), Table: l.rope.Floats(first * m.RotaryDim), Rows: n, Heads: m.IndexNHeads, Rotary: m.QKRopeHeadDim,
 		RowStride: width, HeadStride: m.IndexHeadDim, Interleaved: m.IndexerRopeInterleaved,
@@ -105,6 +131,6 @@ func (x *indexer) encodeChoice(cmd *gpu.Commands, l *lane, compressed, scratch g
 	// That the weights are divided by the root of the number of heads, too, changes no choice.
 	cmd.EncodeChoose(gpu.Choose{
 		Q: q, Weights: weights, Chosen: l.positions, Heads: m.IndexNHeads, Dim: m.IndexHeadDim, K: m.IndexTopK,
-		Scale: float32(1 / math.Sqrt(float64(m.IndexHeadDim))), Segments: segments,
+		Scale: float32(1 / math.Sqrt(float64(m.IndexHeadDim))), Segments: s.chosen,
 	})
 }

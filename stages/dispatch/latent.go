@@ -145,8 +145,14 @@ func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu
 	}
 	cmd.EncodeMatMul(gpu.MatMul{W: x.qa, X: l.normed, Y: scratch, Rows: rows})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
+	if x.indexer != nil {
+		x.indexer.encodeInput(cmd, l, scratch)
+	}
 	cmd.EncodeRMSNorm(gpu.RMSNorm{X: scratch, Y: scratch, W: x.qaNorm, Vectors: rows, Dim: m.QLoraRank, Eps: model.LatentNormEps})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.qb, X: scratch, Y: q, Rows: rows})
+	if x.indexer != nil {
+		x.indexer.encodeQueries(cmd, l, scratch)
+	}
 }
 
 // encodeFolded attends in the space of the latents. What is per head there is computed for the rows
