@@ -34,6 +34,7 @@ func (c *checker) experts(list []Expert) {
 		c.shape("Gate", &e.Gate, inner, dim)
 		c.shape("Up", &e.Up, inner, dim)
 		c.shape("Down", &e.Down, dim, inner)
+		c.expertBiases(e, first.Biased())
 		if c.ok() && (e.Gate.Format != first.Gate.Format || e.Up.Format != first.Up.Format || e.Down.Format != first.Down.Format) {
 			c.fail("formats %v, %v and %v, the first expert has %v, %v and %v", e.Gate.Format, e.Up.Format, e.Down.Format,
 				first.Gate.Format, first.Up.Format, first.Down.Format)
@@ -43,6 +44,19 @@ func (c *checker) experts(list []Expert) {
 			return
 		}
 	}
+}
+
+// expertBiases requires the biases of all of an expert's products, or none.
+func (c *checker) expertBiases(e *Expert, biased bool) {
+	if !biased {
+		if c.ok() && (e.Biased() || !e.UpBias.IsZero() || !e.DownBias.IsZero()) {
+			c.fail("biases, where the first expert has none for its gate")
+		}
+		return
+	}
+	c.floats("GateBias", e.GateBias, e.Gate.Rows)
+	c.floats("UpBias", e.UpBias, e.Up.Rows)
+	c.floats("DownBias", e.DownBias, e.Down.Rows)
 }
 
 // list requires n numbers in one of the two places.
@@ -77,6 +91,9 @@ func (o *Experts) check(tabulated bool) error {
 	}
 	if !c.ok() {
 		return c.result()
+	}
+	if k := o.Clamp; k != (Clamp{}) && !(k.Limit > 0 && k.Alpha > 0 && k.Limit-k.Limit == 0 && k.Alpha-k.Alpha == 0) {
+		c.fail("Clamp is %v, want two numbers above 0, or none", k)
 	}
 	inner, dim := o.Table.Experts[0].Gate.Rows, o.Table.Experts[0].Gate.Cols
 	pairs := product(o.Rows, o.TopK)

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/model/route"
@@ -31,6 +32,13 @@ func TestCheckExperts(t *testing.T) {
 	}
 	check(t, good, join(
 		damages(func(o *Experts) *ExpertTable { return o.Table }),
+		[]bad[Experts]{
+			{"bias in part", func(o *Experts) { o.Table.Experts[0].DownBias = floats(64) }, "none for its gate"},
+			{"bias of one expert", func(o *Experts) { o.Table.Experts[1].GateBias = floats(32) }, "none for its gate"},
+			{"a limit without alpha", func(o *Experts) { o.Clamp.Limit = 7 }, "Clamp"},
+			{"alpha without a limit", func(o *Experts) { o.Clamp.Alpha = 1 }, "Clamp"},
+			{"no limit", func(o *Experts) { o.Clamp = Clamp{float32(math.Inf(1)), 1} }, "Clamp"},
+		},
 		view("X", 4, func(o *Experts) *View { return &o.X }),
 		view("Y", 4, func(o *Experts) *View { return &o.Y }),
 		view("Scratch", 4, func(o *Experts) *View { return &o.Scratch }),
@@ -50,6 +58,19 @@ func TestCheckExperts(t *testing.T) {
 		}))
 	// A table that lies on the device is looked at when it is written there, and then no more.
 	e := good()
+	biased := func() Experts {
+		o := good()
+		for i := range o.Table.Experts {
+			x := &o.Table.Experts[i]
+			x.GateBias, x.UpBias, x.DownBias = floats(32), floats(32), floats(64)
+		}
+		o.Clamp = Clamp{7, 1.702}
+		return o
+	}
+	check(t, biased, join(
+		view("GateBias", 4, func(o *Experts) *View { return &o.Table.Experts[0].GateBias })[1:], // without it there are none
+		view("UpBias", 4, func(o *Experts) *View { return &o.Table.Experts[0].UpBias }),
+		view("DownBias", 4, func(o *Experts) *View { return &o.Table.Experts[1].DownBias })))
 	check(t, func() Tabulate {
 		return Tabulate{Table: &ExpertTable{Experts: []Expert{expert(), expert()}, At: room(2 * TableBytes)}}
 	}, join(

@@ -295,10 +295,22 @@ type List[T int32 | float32] struct {
 	Host []T
 }
 
-// Expert is one routed expert's weights. Gate and Up are [I, H], Down is [H, I].
+// Expert is one routed expert's weights. Gate and Up are [I, H], Down is [H, I]. Biases are float32
+// and as long as their matrix has rows; the zero View means none, and an expert has all or none.
 type Expert struct {
-	Gate, Up, Down Matrix
+	Gate, Up, Down             Matrix
+	GateBias, UpBias, DownBias View
 }
+
+// Biased reports whether the expert has biases.
+func (e *Expert) Biased() bool { return !e.GateBias.IsZero() }
+
+// Clamp bounds what a gated unit works on. With a Limit of 0 the unit is silu(g)·u; else it is
+//
+//	g·σ(Alpha·g)·(u + 1)  of min(g, Limit) and of u between -Limit and Limit
+//
+// A NaN stays one.
+type Clamp struct{ Limit, Alpha float32 }
 
 // TableBytes is the room that a device may want for its own form of one expert's entry in a table.
 const TableBytes = 128
@@ -339,14 +351,16 @@ type Route struct {
 //
 //	Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) )   with the expert Table.Experts[Picks[row, pick]]
 //
-// Picks is [Rows, TopK]. A pick that is negative (or on the device none of the table) is no expert:
-// its vector of Y is left alone. X is dense [Rows, H]; Y is dense [Rows, TopK, H]. Scratch is
-// float32 [Rows·TopK, 2·I], its contents undefined before and after.
+// Biases, where experts have them, are added to all three products. Clamp may ask for another unit
+// than silu. Picks is [Rows, TopK]. A pick that is negative (or on the device none of the table) is
+// no expert: its vector of Y is left alone. X is dense [Rows, H]; Y is dense [Rows, TopK, H].
+// Scratch is float32 [Rows·TopK, 2·I], its contents undefined before and after.
 type Experts struct {
 	X, Y, Scratch View
 	Rows, TopK    int
 	Table         *ExpertTable
 	Picks         List[int32]
+	Clamp         Clamp
 }
 
 // Combine ends a Mixture-of-Experts layer, in this order:

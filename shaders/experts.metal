@@ -1,7 +1,16 @@
 // Products of routed experts with the rows that chose them, see product.metal for the #define
 // lines. Experts lie anywhere: a table has the places of their matrices. A job is up to XROWS pairs
 // (row·top_k + pick) of one expert; the whole threadgroup of one without pairs does nothing.
+//
+// BIASED: experts have biases. CLAMPED: gates and ups are bounded, see gpu.Clamp.
 #include "product.metal"
+
+#ifndef BIASED
+#define BIASED 0
+#endif
+#ifndef CLAMPED
+#define CLAMPED 0
+#endif
 
 struct ExpertMatrix {
   device const uchar* codes;
@@ -12,6 +21,9 @@ struct ExpertWeights {
   ExpertMatrix gate;
   ExpertMatrix up;
   ExpertMatrix down;
+  device const float* gate_bias;
+  device const float* up_bias;
+  device const float* down_bias;
 };
 struct ExpertJob {
   uint expert;
@@ -26,7 +38,25 @@ struct ExpertParams {
   uint x_stride;  // floats from vector to vector
   uint y_stride;  // floats from pair to pair
   uint group_bits;
+  float limit;
+  float alpha;
 };
+
+// The two factors of a gated unit. What is above the limit is compared, so that a NaN stays one.
+inline float gate_factor(float g, float limit, float alpha) {
+#if CLAMPED
+  return silu(alpha * (g > limit ? limit : g));
+#else
+  return silu(g);
+#endif
+}
+inline float up_factor(float u, float limit, float alpha) {
+#if CLAMPED
+  return ((u > limit ? limit : u < -limit ? -limit : u) + 1.0f) / alpha;
+#else
+  return u;
+#endif
+}
 
 inline Weights weights_of(device const ExpertMatrix& m, constant ExpertParams& p) {
   Weights w;
@@ -68,18 +98,26 @@ kernel void experts_product(device const ExpertWeights* experts [[buffer(0)]],
 #else
   const Weights w = weights_of(e.down, p);
 #endif
+#if BIASED
+  device const float* bias = WHICH == 0 ? e.gate_bias : WHICH == 1 ? e.up_bias : e.down_bias;
+#endif
   ulong at[XROWS];
   vectors_of(job, pairs, p.divide, p.x_stride, at);
   const uint first = group.x * TILE;
   product(w, first, x, at, lane, sg, sgs, part);
   for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) {
     const uint o = first + i % TILE, v = i / TILE;
+#if BIASED
+    if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = part[i] + bias[o];
+#else
     if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = part[i];
+#endif
   }
   }
 }
 
-// y[pair, o] = silu(gate[o]·x)·(up[o]·x), for gates and ups of one format. The same grid.
+// y[pair, o] = silu(gate[o]·x)·(up[o]·x), bounded and with biases where there are any, for gates and
+// ups of one format. The same grid.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
                             device const ExpertJob* jobs [[buffer(1)]],
@@ -100,11 +138,23 @@ kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
   vectors_of(job, pairs, p.divide, p.x_stride, at);
   const uint first = group.x * TILE;
   product(weights_of(e.gate, p), first, x, at, lane, sg, sgs, part);
-  for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) gates[i] = silu(part[i]);
+  for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) {
+#if BIASED
+    gates[i] = gate_factor(part[i] + e.gate_bias[min(first + i % TILE, p.w_rows - 1u)], p.limit, p.alpha);
+#else
+    gates[i] = gate_factor(part[i], p.limit, p.alpha);
+#endif
+  }
   product(weights_of(e.up, p), first, x, at, lane, sg, sgs, part);
   for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) {
     const uint o = first + i % TILE, v = i / TILE;
-    if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = gates[i] * part[i];
+#if BIASED
+    if (o < p.w_rows && v < job.count) {
+      y[ulong(pairs[job.first + v]) * p.y_stride + o] = gates[i] * up_factor(part[i] + e.up_bias[o], p.limit, p.alpha);
+    }
+#else
+    if (o < p.w_rows && v < job.count) y[ulong(pairs[job.first + v]) * p.y_stride + o] = gates[i] * up_factor(part[i], p.limit, p.alpha);
+#endif
   }
   }
 }
@@ -112,14 +162,16 @@ kernel void experts_gate_up(device const ExpertWeights* experts [[buffer(0)]],
 struct ExpertGateParams {
   uint n;  // pairs·inner
   uint inner;
+  float limit;
+  float alpha;
 };
-// gate[pair, i] = silu(gate[pair, i])·up[pair, i], where a pair has its inner gates and then its
-// inner ups.
+// gate[pair, i] = silu(gate[pair, i])·up[pair, i], bounded where CLAMPED says so. A pair has its inner
+// gates and then its inner ups.
 kernel void experts_swiglu(device float* gate_up [[buffer(0)]],
                            constant ExpertGateParams& p [[buffer(1)]],
                            uint i [[thread_position_in_grid]]) {
   if (i < p.n) {
     const ulong at = ulong(i / p.inner) * 2u * p.inner + i % p.inner;
-    gate_up[at] = silu(gate_up[at]) * gate_up[at + p.inner];
+    gate_up[at] = gate_factor(gate_up[at], p.limit, p.alpha) * up_factor(gate_up[at + p.inner], p.limit, p.alpha);
   }
 }

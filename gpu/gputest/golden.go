@@ -19,6 +19,7 @@ func goldenCases() []testCase {
 		{"golden/epsilon", goldenEpsilon},
 		{"golden/gatednorm", goldenGatedNorm},
 		{"golden/rope", goldenRope},
+		{"golden/clamp", goldenClamp},
 	}
 }
 
@@ -112,5 +113,32 @@ func goldenRope(s *setup) {
 	o.expect(want, fill(8, unit))
 	s.cmds.EncodeRope(gpu.Rope{X: o.view(), Table: s.input("Table", table).view(), Rows: 1, Heads: 1, Rotary: 8,
 		RowStride: 8, HeadStride: 8})
+	s.run()
+}
+
+// goldenClamp takes gates and ups to both sides of the limit of 7, and two that are no numbers: an
+// expert for each, of one input and one output.
+func goldenClamp(s *setup) {
+	nan := float32(math.NaN())
+	gates := []float32{1, -3, 9, 2, 8, 0.5, nan, 1}
+	ups := []float32{2, 0.5, 1, -8, 10, -1, 1, nan}
+	n := len(gates)
+	one := func(name string, x float32) gpu.Matrix {
+		return gpu.Matrix{Rows: 1, Cols: 1, Weight: s.input(name, []float32{x}).view()}
+	}
+	y, scratch := s.output("Y", n), s.output("Scratch", 2*n)
+	want := []float64{2.5373873, -0.0271070, 13.9999063, -11.6139537, 55.9996250, 0, math.NaN(), math.NaN()}
+	limit := fill(n, goldenTolerance)
+	for i, v := range want {
+		limit[i] += functionTolerance * math.Abs(v)
+	}
+	y.expect(want, limit)
+	op := gpu.Experts{X: s.input("X", []float32{1}).view(), Y: y.view(), Scratch: scratch.view(), Rows: 1, TopK: n, Table: new(gpu.ExpertTable),
+		Clamp: gpu.Clamp{Limit: 7, Alpha: 1.702}}
+	for i := range n {
+		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: one("gate", gates[i]), Up: one("up", ups[i]), Down: one("down", 1)})
+		op.Picks.Host = append(op.Picks.Host, int32(i))
+	}
+	s.cmds.EncodeExperts(op)
 	s.run()
 }

@@ -18,6 +18,24 @@ func expertCases() []testCase {
 	}
 	p4 := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
 	q4, q8, f32 := quant.Affine(4, 64), quant.Affine(8, 32), quant.Format{}
+	biased := expertShape{dim: 256, inner: 64, rows: 9, topK: 3, experts: 7, biased: true}
+	for _, clamp := range []gpu.Clamp{{}, {Limit: 0.75, Alpha: 1.702}} {
+		for _, f := range [][2]quant.Format{{quant.MXFP4, quant.MXFP4}, {p4, p4}, {q4, q8}, {quant.BF16, q4}} {
+			e := biased
+			e.gate, e.up, e.down, e.clamp = f[0], f[1], f[0], clamp
+			all = append(all, testCase{fmt.Sprintf("experts/biased/clamp=%v/%v,%v", clamp, f[0], f[1]), func(s *setup) { experts(s, e) }})
+			e.resident = true
+			all = append(all, testCase{fmt.Sprintf("experts/biased/clamp=%v/%v,%v/resident", clamp, f[0], f[1]), func(s *setup) { experts(s, e) }})
+		}
+	}
+	for _, e := range []expertShape{
+		{dim: 64, inner: 64, rows: 1, topK: 4, experts: 4, gate: q4, up: q4, down: q4, clamp: gpu.Clamp{Limit: 1, Alpha: 1}},
+		{dim: 64, inner: 32, rows: 80, topK: 2, experts: 3, missing: 1, gate: p4, up: p4, down: quant.MXFP4, biased: true, clamp: gpu.Clamp{Limit: 0.5, Alpha: 1.702}},
+		{dim: 13, inner: 7, rows: 5, topK: 4, experts: 5, biased: true, clamp: gpu.Clamp{Limit: 0.5, Alpha: 3}},
+	} {
+		name := fmt.Sprintf("experts/dim=%d/inner=%d/rows=%d/clamp=%v/biased=%t", e.dim, e.inner, e.rows, e.clamp, e.biased)
+		all = append(all, testCase{name, func(s *setup) { experts(s, e) }})
+	}
 	for _, e := range []expertShape{
 		{dim: 128, inner: 64, rows: 1, topK: 1, experts: 1, gate: q4, up: q4, down: q4},
 		{dim: 512, inner: 192, rows: 1, topK: 8, experts: 8, gate: q4, up: q4, down: q4},
@@ -63,6 +81,8 @@ type expertShape struct {
 	gate, up, down                  quant.Format
 	resident                        bool // table and picks lie on the device
 	routed                          bool // and the picks were chosen there, just before
+	biased                          bool
+	clamp                           gpu.Clamp
 }
 
 // route draws topK different experts for each row. A pick of an expert that is left out is -1.
@@ -123,7 +143,40 @@ func (e *expertShape) one(s *setup, i int) (gate, up, down *weights) {
 		s.matrix(fmt.Sprintf("down %d", i), e.dim, e.inner, e.down)
 }
 
-// experts: Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) ).
+// bias draws the bias of a product of n numbers, if the experts have any.
+func (e *expertShape) bias(s *setup, name string, n int) (gpu.View, []float32) {
+	if !e.biased {
+		return gpu.View{}, make([]float32, n)
+	}
+	b := s.normal(n)
+	return s.input(name, b).view(), b
+}
+
+// addBias adds a bias to a product, and its rounding to how far that may be off.
+func addBias(y, off []float64, bias []float32) {
+	for i, b := range bias {
+		if b == 0 {
+			continue
+		}
+		y[i] += float64(b)
+		off[i] += unit * (math.Abs(y[i]) + off[i])
+	}
+}
+
+// gated is what an expert makes of a gate and an up, and how far it may be off where they are.
+func gated(c gpu.Clamp, g, gOff, u, uOff float64) (h, off float64) {
+	factor := silu(g)
+	if limit, alpha := float64(c.Limit), float64(c.Alpha); limit > 0 {
+		g, u = min(g, limit), min(max(u, -limit), limit)+1
+		factor = g * sigmoid(alpha*g)
+		uOff += 2 * unit * (math.Abs(u) + 1)
+	}
+	h = factor * u
+	return h, siluSlope*gOff*math.Abs(u) + math.Abs(factor)*uOff + functionTolerance*math.Abs(h)
+}
+
+// experts: Y[row, pick, :] = Down·( silu(Gate·X[row]) ⊙ (Up·X[row]) ), with biases and bounds where
+// the shape has any.
 func experts(s *setup, e expertShape) {
 	data := s.normal(e.rows * e.dim)
 	for i := range data {
@@ -131,12 +184,18 @@ func experts(s *setup, e expertShape) {
 	}
 	n := e.rows * e.topK
 	y, scratch := s.output("Y", n*e.dim), s.output("Scratch", n*2*e.inner)
-	op := gpu.Experts{X: s.input("X", data).view(), Y: y.view(), Scratch: scratch.view(), Rows: e.rows, TopK: e.topK, Table: new(gpu.ExpertTable)}
+	op := gpu.Experts{X: s.input("X", data).view(), Y: y.view(), Scratch: scratch.view(), Rows: e.rows, TopK: e.topK, Table: new(gpu.ExpertTable),
+		Clamp: e.clamp}
 	want, limit, used := make([]float64, n*e.dim), make([]float64, n*e.dim), make([]bool, n)
 	picks := e.route(s)
 	for i := range e.experts - e.missing {
 		gate, up, down := e.one(s, i)
-		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix})
+		one := gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix}
+		var gateBias, upBias, downBias []float32
+		one.GateBias, gateBias = e.bias(s, fmt.Sprintf("gate bias %d", i), e.inner)
+		one.UpBias, upBias = e.bias(s, fmt.Sprintf("up bias %d", i), e.inner)
+		one.DownBias, downBias = e.bias(s, fmt.Sprintf("down bias %d", i), e.dim)
+		op.Table.Experts = append(op.Table.Experts, one)
 		for p, x := range picks {
 			if int(x) != i {
 				continue
@@ -146,12 +205,14 @@ func experts(s *setup, e expertShape) {
 			x := float64s(data[r*e.dim : (r+1)*e.dim])
 			g, gOff := gate.times(s.held(gate, x, nil))
 			u, uOff := up.times(s.held(up, x, nil))
+			addBias(g, gOff, gateBias)
+			addBias(u, uOff, upBias)
 			h, off := make([]float64, e.inner), make([]float64, e.inner)
 			for j := range h {
-				h[j] = silu(g[j]) * u[j]
-				off[j] = siluSlope*gOff[j]*math.Abs(u[j]) + math.Abs(silu(g[j]))*uOff[j] + functionTolerance*math.Abs(h[j])
+				h[j], off[j] = gated(e.clamp, g[j], gOff[j], u[j], uOff[j])
 			}
 			v, l := down.times(s.held(down, h, off))
+			addBias(v, l, downBias)
 			copy(want[p*e.dim:], v)
 			copy(limit[p*e.dim:], l)
 		}

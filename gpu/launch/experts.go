@@ -7,11 +7,27 @@ import (
 
 type expertMatrix struct{ codes, scales, biases uint64 }
 
-type expertWeights struct{ gate, up, down expertMatrix }
+type expertWeights struct {
+	gate, up, down             expertMatrix
+	gateBias, upBias, downBias uint64
+}
 
-type expertParams struct{ wRows, wCols, divide, xStride, yStride, groupBits uint32 }
+func expertWeightsOf(e *gpu.Expert) expertWeights {
+	return expertWeights{
+		gate: expertMatrixOf(&e.Gate), up: expertMatrixOf(&e.Up), down: expertMatrixOf(&e.Down),
+		gateBias: addressOf(e.GateBias), upBias: addressOf(e.UpBias), downBias: addressOf(e.DownBias),
+	}
+}
 
-type expertGateParams struct{ n, inner uint32 }
+type expertParams struct {
+	wRows, wCols, divide, xStride, yStride, groupBits uint32
+	limit, alpha                                      float32
+}
+
+type expertGateParams struct {
+	n, inner     uint32
+	limit, alpha float32
+}
 
 // The values of WHICH.
 const (
@@ -30,6 +46,8 @@ type expertBatch struct {
 	table      int // where the experts' table is, if it travels with the operation
 	wide       [3]bool
 	inner, dim int
+	// the values of BIASED and CLAMPED
+	biased, clamped int
 	jobTables
 }
 
@@ -37,7 +55,7 @@ type expertBatch struct {
 // inputs of downs lie where Scratch has a pair's first half.
 func (x *encoder) experts(o *gpu.Experts) error {
 	first := &o.Table.Experts[0]
-	b := expertBatch{o: o, wide: wideExperts(o), inner: first.Gate.Rows, dim: first.Gate.Cols}
+	b := expertBatch{o: o, wide: wideExperts(o), inner: first.Gate.Rows, dim: first.Gate.Cols, biased: flag(first.Biased()), clamped: flag(o.Clamp.Limit > 0)}
 	if o.Table.At.IsZero() {
 		b.table = table(x, x.weightsOf(o.Table))
 	}
@@ -45,20 +63,21 @@ func (x *encoder) experts(o *gpu.Experts) error {
 	if b.jobTables, err = x.jobs(o); err != nil {
 		return err
 	}
-	up := expertParams{wRows: uint32(b.inner), wCols: uint32(b.dim), divide: uint32(o.TopK), xStride: uint32(b.dim), yStride: uint32(2 * b.inner)}
+	up := expertParams{wRows: uint32(b.inner), wCols: uint32(b.dim), divide: uint32(o.TopK), xStride: uint32(b.dim), yStride: uint32(2 * b.inner),
+		limit: o.Clamp.Limit, alpha: o.Clamp.Alpha}
 	if gated := first.Gate.Format == first.Up.Format && b.wide[whichGate] == b.wide[whichUp]; gated && x.limbs(first.Gate.Format) {
 		x.limbExperts(&b, whichGate, true, first.Gate.Format, limbRows{x: o.X, rows: o.Rows, stride: b.dim}, o.Scratch, up)
 	} else if gated {
 		s := shapeOf(first.Gate.Format)
-		x.begin(o, "experts_gate_up", s.coding, s.layout, flag(b.wide[whichGate]), b.xrows)
+		x.begin(o, "experts_gate_up", s.coding, s.layout, flag(b.wide[whichGate]), b.xrows, b.biased, b.clamped)
 		x.expertProduct(&b, s, o.X, o.Scratch, up)
 	} else {
 		x.expertOne(&b, whichGate, first.Gate.Format, o.X, o.Scratch, up)
 		x.expertOne(&b, whichUp, first.Up.Format, o.X, o.Scratch.Floats(b.inner), up)
 		s, n := shapeOf(first.Gate.Format), o.Rows*o.TopK*b.inner
-		x.begin(o, "experts_swiglu", s.coding, s.layout, 1)
+		x.begin(o, "experts_swiglu", s.coding, s.layout, 1, b.clamped)
 		x.views(o.Scratch)
-		constants(x, expertGateParams{uint32(n), uint32(b.inner)})
+		constants(x, expertGateParams{n: uint32(n), inner: uint32(b.inner), limit: o.Clamp.Limit, alpha: o.Clamp.Alpha})
 		x.elements(n)
 	}
 	x.expertOne(&b, whichDown, first.Down.Format, o.Scratch, o.Y, expertParams{wRows: uint32(b.dim), wCols: uint32(b.inner), divide: 1,
@@ -102,7 +121,7 @@ func (x *encoder) expertOne(b *expertBatch, which int, f quant.Format, in, out g
 		return
 	}
 	s := shapeOf(f)
-	x.begin(b.o, "experts_product", s.coding, s.layout, flag(b.wide[which]), b.xrows, which)
+	x.begin(b.o, "experts_product", s.coding, s.layout, flag(b.wide[which]), b.xrows, b.biased, which)
 	x.expertProduct(b, s, in, out, p)
 }
 

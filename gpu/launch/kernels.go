@@ -55,9 +55,9 @@ var kernelDefines = map[string][]string{
 	"expert_jobs":            {"SIZE"},
 	"matmuls":                {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIAS"},
 	"matmul_swiglu":          {defineCoding, "LAYOUT", "WIDE", "XROWS"},
-	"experts_product":        {defineCoding, "LAYOUT", "WIDE", "XROWS", "WHICH"},
-	"experts_gate_up":        {defineCoding, "LAYOUT", "WIDE", "XROWS"},
-	"experts_swiglu":         {defineCoding, "LAYOUT", "XROWS"},
+	"experts_product":        {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIASED", "WHICH"},
+	"experts_gate_up":        {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIASED", "CLAMPED"},
+	"experts_swiglu":         {defineCoding, "LAYOUT", "XROWS", "CLAMPED"},
 	"head_matmul":            {defineCoding, "LAYOUT", "WIDE", "XROWS"},
 	"head_matmul_transposed": {defineCoding, "LAYOUT", "WIDE", "XROWS"},
 	"attention":              {"HEAD_DIM", "VALUE_DIM", "HEADS", "WIDE", "KV8", "CHOSEN"},
@@ -75,7 +75,7 @@ var kernelDefines = map[string][]string{
 // variant is a kernel with the values of its defines.
 type variant struct {
 	name   string
-	values [10]int
+	values [12]int
 }
 
 // kernel returns the kernel of a name with the values of its defines, in the table's order.

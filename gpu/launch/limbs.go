@@ -22,7 +22,7 @@ var limbKernels = map[string][]string{
 	"limbs_split":   {defineCoding, "GROUP", "LAYOUT", "WIDE"},
 	"limbs_matmul":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "PARTS"},
 	"limbs_swiglu":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "SPLIT", "PARTS"},
-	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "WHICH"},
+	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH"},
 }
 
 // limbs reports whether a matrix of format f is multiplied by these kernels.
@@ -202,7 +202,7 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 		// what they leave for the others fits into 48 KiB
 		xrows, each = limbMany, 1+flag(warps <= 8)
 	}
-	x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], int(p.wCols), xrows, each, flag(r.split), flag(gated), which)
+	x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], int(p.wCols), xrows, each, flag(r.split), flag(gated), b.biased, b.clamped, which)
 	x.expertLists(b)
 	x.limbRows(&r)
 	x.views(out)

@@ -121,8 +121,7 @@ func (x *encoder) weightsOf(t *gpu.ExpertTable) []expertWeights {
 	l := &x.lists
 	l.experts = l.experts[:0]
 	for i := range t.Experts {
-		e := &t.Experts[i]
-		l.experts = append(l.experts, expertWeights{expertMatrixOf(&e.Gate), expertMatrixOf(&e.Up), expertMatrixOf(&e.Down)})
+		l.experts = append(l.experts, expertWeightsOf(&t.Experts[i]))
 	}
 	return l.experts
 }

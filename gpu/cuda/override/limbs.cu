@@ -321,10 +321,12 @@ FN float silu(float x) {
 // Experts lie anywhere; see shaders/experts.metal.
 struct ExpertWeights {
   Weights gate, up, down;
+  const float *gate_bias, *up_bias, *down_bias;
 };
 struct ExpertJob {
   u32 expert, first, count, pad;
 };
 struct ExpertParams {
   u32 w_rows, w_cols, divide, x_stride, y_stride, pad;
+  float limit, alpha;
 };

@@ -1,9 +1,26 @@
 // GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), the first half of the warps has the gates, the
 // other the ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have
-// at most XROWS pairs, 8 or 32. Grid: TILES tiles, jobs.
+// at most XROWS pairs, 8 or 32. BIASED: experts have biases. CLAMPED: gates and ups are bounded, as
+// in shaders/experts.metal. Grid: TILES tiles, jobs.
 #define KINDS (1 + GATED)
 #define RESIDENT (XROWS > 8 ? 8 * (3 - TILES) : 24)
 #include "product.cu"
+
+// The two factors of a gated unit.
+FN float gate_factor(float g, const ExpertParams& p) {
+#if CLAMPED
+  return silu(p.alpha * (g > p.limit ? p.limit : g));
+#else
+  return silu(g);
+#endif
+}
+FN float up_factor(float u, const ExpertParams& p) {
+#if CLAMPED
+  return ((u > p.limit ? p.limit : u < -p.limit ? -p.limit : u) + 1.0f) / p.alpha;
+#else
+  return u;
+#endif
+}
 
 // A job of at most N·C pairs.
 template <int N, int C>
@@ -28,8 +45,12 @@ FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const 
     const u32 o = first + i % (TILES * 16u), v = i / (TILES * 16u);
     if (o >= p.w_rows || v >= job.count) continue;
     float r = sum_slices(part, 0, SLICES, i);
-#if GATED
-    r = silu(r) * sum_slices(part, SLICES, SLICES, i);
+#if BIASED && GATED
+    r = gate_factor(r + e.gate_bias[o], p) * up_factor(sum_slices(part, SLICES, SLICES, i) + e.up_bias[o], p);
+#elif GATED
+    r = gate_factor(r, p) * up_factor(sum_slices(part, SLICES, SLICES, i), p);
+#elif BIASED
+    r += (WHICH == 0 ? e.gate_bias : WHICH == 1 ? e.up_bias : e.down_bias)[o];
 #endif
     y[(u64)pairs[job.first + v] * p.y_stride + o] = r;
   }
