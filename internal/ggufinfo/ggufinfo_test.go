@@ -114,7 +114,7 @@ func TestMissing(t *testing.T) {
 		pairs []string
 		want  string
 	}{
-		"architecture":    {[]string{"qwen3moe", "qwen9moe"}, `its architecture "qwen9moe" is of no family that the engine has: deepseek_v3, glm4_moe`},
+		"architecture":    {[]string{"qwen3moe", "qwen9moe"}, `its architecture "qwen9moe" is of no family that the engine has: deepseek_v3, deepseek_v32, glm4_moe`},
 		"no architecture": {[]string{"general.architecture", "general.architectura"}, "it has no general.architecture"},
 		"experts":         {[]string{"qwen3moe.expert_count", "qwen3moe.expert_kount"}, `"qwen3moe.expert_count" is missing or 0`},
 		"no experts":      {[]string{"_exps.weight", "_exxx.weight"}, "it has no tensors of experts"},
