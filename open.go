@@ -218,7 +218,7 @@ type dialect struct {
 	template *chat.Template
 	syntax   tools.Syntax
 	ends     []int32 // tokens that end its turn, beside those that end a text
-	marked   bool    // marks of reasoning are special tokens
+	marked   bool    // marks that any answer may have are special tokens
 }
 
 func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
@@ -231,7 +231,7 @@ func (m *Model) readDialect(now func() time.Time) (*dialect, error) {
 	}
 	d := &dialect{template: template, syntax: tools.Detect(template.Source(), tools.Format(m.Info().Arch.ToolCalls()))}
 	mark, ok := m.text.TokenID(d.syntax.Reasoning.Begin)
-	d.marked = ok && m.text.IsSpecial(mark)
+	d.marked = d.syntax.Framed() || ok && m.text.IsSpecial(mark)
 	ids, err := m.text.Encode(template.TurnEnd(), false)
 	if err == nil && len(ids) > 0 && m.text.IsSpecial(ids[0]) {
 		d.ends = ids[:1]

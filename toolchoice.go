@@ -65,7 +65,7 @@ func (c ToolChoice) constraint(m *Model, d *dialect, list []*Tool) (*Constraint,
 	if err != nil {
 		return nil, err
 	}
-	return m.grammar(g, c.must())
+	return m.grammar(g, c.must() || d.syntax.Framed())
 }
 
 // orCalls returns the answers that are calls, or what the request's schema allows.

@@ -54,12 +54,9 @@ type answer struct {
 
 // reads makes the answer that of a conversation.
 func (a *answer) reads(d *dialect, r *Request, prompt string) {
-	syntax := d.syntax
-	if len(r.Tools) == 0 || r.ToolChoice.None {
-		syntax.Calls = tools.None
-	}
-	a.parser = tools.New(syntax, tools.Options{
+	a.parser = tools.New(d.syntax, tools.Options{
 		Prompt: prompt, Tools: r.Tools, NewID: func(int) string { return "call_" + rand.Text() },
+		NoCalls: len(r.Tools) == 0 || r.ToolChoice.None,
 	})
 }
 

@@ -80,6 +80,9 @@ func (w *writer) message(m Message) (*jinja.Dict, error) {
 	d := message(role, w.content(m))
 	if m.ReasoningContent != "" {
 		d.Set("reasoning_content", m.ReasoningContent)
+		if w.shape.thinking && (m.Text() == "" || len(m.ToolCalls) == 0) { // one of both beside calls
+			d.Set("thinking", m.ReasoningContent)
+		}
 	}
 	if len(m.ToolCalls) > 0 {
 		list := jinja.NewList()

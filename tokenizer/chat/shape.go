@@ -17,6 +17,7 @@ type shape struct {
 	idsAlone  bool // it writes the IDs of calls and not their names
 	parts     bool // content may be a list of parts
 	developer bool // it knows the role
+	thinking  bool // what the assistant thought is called thinking, as gpt-oss has it
 }
 
 // What the small conversations hold. The ID has the form that the strictest templates want.
@@ -31,7 +32,7 @@ const (
 
 // ask finds the shape of a template.
 func (t *Template) ask() shape {
-	s := shape{developer: strings.Contains(t.Source(), Developer)}
+	s := shape{developer: strings.Contains(t.Source(), Developer), thinking: strings.Contains(t.Source(), "message.thinking")}
 	for _, objects := range []bool{false, true} {
 		for _, nulls := range []bool{false, true} {
 			text, ok := t.probe(objects, nulls)

@@ -18,6 +18,8 @@ type Options struct {
 	// NewID makes the ID of a call, unless the model wrote one. Nil gives call_0, call_1, and so
 	// on, which are unique in one answer only.
 	NewID func(index int) string
+	// NoCalls means that there are none: what looks like one is text.
+	NoCalls bool
 }
 
 // Parser reads one answer. It is for one goroutine.
@@ -44,6 +46,8 @@ type Parser struct {
 	marked markedCall
 	after  state // the arguments
 	xml    xmlCall
+
+	harmony harmonyText
 }
 
 // state reads something and reports true, or reports false if it needs more than there is. Once the
@@ -68,6 +72,13 @@ type form interface {
 	answerRule(many bool) string
 }
 
+// framing is a form of the whole answer, not only of calls.
+type framing interface {
+	form
+	// first is the state at the beginning of an answer.
+	first(p *Parser) state
+}
+
 // stop is a mark that ends a malformed call.
 type stop struct {
 	mark  string
@@ -78,6 +89,12 @@ type stop struct {
 // New returns a Parser at the beginning of an answer.
 func New(s Syntax, o Options) *Parser {
 	p := &Parser{form: forms[s.Calls], options: o, reasoning: s.Reasoning.NewReasoning(o.Prompt), state: readText}
+	switch f, framed := p.form.(framing); {
+	case framed:
+		p.state = f.first(p)
+	case o.NoCalls:
+		p.form = nil
+	}
 	if p.options.NewID == nil {
 		p.options.NewID = func(i int) string { return "call_" + strconv.Itoa(i) }
 	}

@@ -202,6 +202,21 @@ func TestAnswers(t *testing.T) {
 			"<minimax:tool_call><invoke name=\"f\">x</invoke>", "", []chat.ToolCall{{ID: "call_1", Name: "g", Arguments: "{}"}}, true},
 		{"a call ends the reasoning", "<think>hm<|tool_calls_section_begin|><|tool_call_begin|>functions.f:3<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Kimi,
 			"", "hm", []chat.ToolCall{{ID: "functions.f:3", Name: "f", Arguments: "{}"}}, false},
+		{"harmony, thought and said", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>So.<|return|>", Harmony, "So.", "Hm.", nil, false},
+		{"harmony, said without a head", "So <|be it.", Harmony, "So <|be it.", "", nil, false},
+		{"harmony, thought, a word to the user, a call", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>" +
+			"<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\": 1}<|call|>", Harmony, "I look.", "Hm", one("f", `{"n": 1}`), false},
+		{"harmony, the function first, no end", " to=functions.f<|channel|>commentary json<|message|>{\"n\": 1}", Harmony, "", "", one("f", `{"n": 1}`), false},
+		{"harmony, two of a kind", "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>analysis<|message|>b<|end|><|start|>assistant<|channel|>commentary<|message|>c<|end|>" +
+			"<|start|>assistant<|channel|>final<|message|>d", Harmony, "c\n\nd", "a\n\nb", nil, false},
+		{"harmony, two calls", "<|channel|>commentary to=functions.f<|message|>{}<|call|><|start|>assistant<|channel|>commentary to=g<|message|><|call|>", Harmony, "", "",
+			[]chat.ToolCall{{ID: "call_0", Name: "f", Arguments: "{}"}, {ID: "call_1", Name: "g", Arguments: "{}"}}, false},
+		{"harmony, marks in a string", `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"text": "<|end|>"}<|call|>`, Harmony, "", "", one("f", `{"text": "<|end|>"}`), false},
+		{"harmony, no object, then right", "<|channel|>commentary to=python<|message|>1+1<|call|><|start|>assistant<|channel|>final<|message|>2", Harmony,
+			"<|channel|>commentary to=python<|message|>1+1<|call|>2", "", nil, true},
+		{"harmony cut within a head", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|chan", Harmony, "<|start|>assistant<|chan", "Hm.", nil, true},
+		{"harmony cut within a mark", "<|channel|>final<|message|>a<|en", Harmony, "a<|en", "", nil, false},
+		{"harmony, a head without a message", "<|channel|>final<|end|><|start|>assistant<|channel|>final<|message|>a", Harmony, "<|channel|>final<|end|>a", "", nil, true},
 		{"DeepSeek cut after the object", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1}", DeepSeek, "", "", one("f", `{"a": 1}`), false},
 		{"DeepSeek, a wrong fence", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", DeepSeek,
 			"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n{}<｜tool▁call▁end｜>", "", nil, true},
@@ -244,7 +259,8 @@ func FuzzParser(f *testing.F) {
 	for _, s := range []string{"<think>a</think>b<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, true]}}\n</tool_call>",
 		"<tool_call><function=f><parameter=text>\na\n</parameter></function></tool_call>", "<tool_call>f\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
 		"<minimax:tool_call><invoke name=\"f\"><parameter name=\"text\">a</parameter></invoke></minimax:tool_call>",
-		"<｜tool▁calls▁begin｜>function:f\n```json\n{}\n```<｜tool▁calls▁end｜>", "<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{}<|tool_call_end|>"} {
+		"<｜tool▁calls▁begin｜>function:f\n```json\n{}\n```<｜tool▁calls▁end｜>", "<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>"} {
 		f.Add(s, 1)
 	}
 	list := tools(f)

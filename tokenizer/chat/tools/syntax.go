@@ -20,6 +20,7 @@ const (
 	MiniMax  Format = "minimax"  // MiniMax M2: <minimax:tool_call>
 	Hunyuan  Format = "hunyuan"  // Hy3: <tool_calls:opensource>
 	Mistral  Format = "mistral"  // Mistral Small 4: [TOOL_CALLS] and [ARGS]
+	Harmony  Format = "harmony"  // gpt-oss: <|channel|>commentary to=functions.NAME
 )
 
 // Syntax is how a model marks what is not text.
@@ -30,7 +31,7 @@ type Syntax struct {
 
 var forms = map[Format]form{
 	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax, Hunyuan: hunyuan,
-	Mistral: mistralForm{},
+	Mistral: mistralForm{}, Harmony: harmonyForm{},
 }
 
 // signs are what templates hold that tell a form, the tellingest first: several hold <tool_call>.
@@ -38,6 +39,7 @@ var signs = []struct {
 	sign   string
 	format Format
 }{
+	{"<|channel|>", Harmony},
 	{"<arg_key>", GLM},
 	{"<tool_calls:opensource>", Hunyuan},
 	{"[ARGS]", Mistral},
@@ -71,5 +73,15 @@ func Detect(template string, family Format) Syntax {
 			break
 		}
 	}
+	if s.Framed() {
+		s.Reasoning = chat.Marks{}
+	}
 	return s
+}
+
+// Framed reports whether the form of calls is that of the whole answer, in which marks are special
+// tokens and reasoning is a part like others.
+func (s Syntax) Framed() bool {
+	_, framed := forms[s.Calls].(framing)
+	return framed
 }
