@@ -78,6 +78,10 @@ const (
 	LowerIndexer                // those that the nearest layer below with an indexer of its own has chosen
 )
 
+// Clamp bounds gates and ups before they are multiplied: with a Limit, an expert's unit is
+// g·σ(Alpha·g)·(u+1) of g = min(gate, Limit) and u = up, between -Limit and Limit.
+type Clamp struct{ Limit, Alpha float64 }
+
 // Layer is what one decoder layer is composed of.
 type Layer struct {
 	Mixer Mixer
@@ -123,6 +127,8 @@ type Config struct {
 	AttnOutputGate bool // q_proj makes per head a query and the gate of its output
 	QKNorm         QKNorm
 	AttentionBias  bool // of the query, key and value projections
+	OutputBias     bool // of the output projection
+	AttentionSinks bool // each head has a score that counts in the softmax and has no value
 
 	// Latent attention.
 	QLoraRank     int // 0: one q_proj without compression
@@ -160,9 +166,12 @@ type Config struct {
 	NormTopKProb bool
 	// a bias per expert takes part in the choice, not in the weight
 	CorrectionBias bool
+	RouterBias     bool // a bias is part of the scores, of choice and weight
 	// experts are chosen from the best TopKGroup of NGroup groups; 1, 1: no groups
 	NGroup, TopKGroup   int
 	RoutedScalingFactor float32 // what the weights are multiplied by in the end
+	ExpertBias          bool    // all three projections of routed experts have biases
+	Clamp               Clamp   // of routed experts; zero: none
 
 	// EOSTokenIDs end a text: config.json's and generation_config.json's together, ascending.
 	EOSTokenIDs []int32

@@ -10,6 +10,7 @@ import (
 // it, how that is read, and what is particular about its checkpoints.
 var families = []*family{
 	&qwen35MoE, &qwen3Next, &qwen3MoE, &deepseekV3, &kimiK2, &glm4MoE, &deepseekV32, &glmMoEDSA, &miniMaxM2, &hyV3, &mistral4,
+	&gptOss,
 }
 
 // family is one architecture.
@@ -56,6 +57,9 @@ type Checkpoint struct {
 	ZeroCentred bool
 	// FloatRouter means that routers are never quantised: they work on the numbers as trained.
 	FloatRouter bool
+	// InTurns means that experts that are stacked as they were trained have gate and up in turns,
+	// and if they are not quantised, their inputs as the first axis.
+	InTurns bool
 	// Moeflux means that moeflux runs the family, and reads the manifest of a pack as it writes it.
 	Moeflux bool
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -104,6 +105,10 @@ var (
 		"mlp_bias": false, "moe_router_use_sigmoid": true, "moe_router_enable_expert_bias": true, "num_nextn_predict_layers": 1})
 	indexed = with(deepseek, keys{"model_type": "deepseek_v32", "q_lora_rank": 32, "index_n_heads": 4, "index_head_dim": 24, "index_topk": 12})
 	glm5    = with(indexed, keys{"model_type": "glm_moe_dsa", "rope_theta": nil, "rope_parameters": keys{"rope_type": "default", "rope_theta": 1e6}})
+	gptOss  = with(common, keys{"model_type": "gpt_oss", "num_local_experts": 8, "experts_per_token": 2, "intermediate_size": 64, "attention_bias": true, "sliding_window": 128,
+		"swiglu_limit": 7.0, "initial_context_length": 4096, "layer_types": slices.Repeat([]string{"full_attention"}, 4), "rope_theta": 150000,
+		"rope_scaling":        keys{"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false},
+		"quantization_config": keys{"quant_method": "mxfp4", "modules_to_not_convert": []string{"lm_head"}}})
 	mistral = with(deepseek, keys{"model_type": "mistral4", "scoring_func": nil, "topk_method": nil, "moe_layer_freq": nil, "n_group": 1, "rope_interleave": true,
 		"rope_theta": nil, "rope_parameters": keys{"rope_type": "yarn", "rope_theta": 1e4, "factor": 8, "original_max_position_embeddings": 16,
 			"mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1}})
@@ -185,6 +190,12 @@ func TestParseConfigFamilyForms(t *testing.T) {
 		{"glm_moe_dsa by letters", with(glm5, keys{"index_topk_pattern": "FFSF"}), func(c *config) bool { return indexersOf(c) == "01.2" }},
 		{"glm_moe_dsa by a step", with(glm5, keys{"num_hidden_layers": 12, "index_topk_freq": 4, "index_skip_topk_offset": 3}),
 			func(c *config) bool { return indexersOf(c) == "012...3...4." }},
+		{"gpt_oss", gptOss, func(c *config) bool {
+			return c.AttentionBias && c.OutputBias && c.AttentionSinks && c.RouterBias && c.ExpertBias && c.Clamp == model.Clamp{Limit: 7, Alpha: 1.702} && c.QKNorm == model.NoQKNorm &&
+				c.RotaryDim == 32 && c.Scoring == model.SoftmaxScores && c.NormTopKProb && c.YaRN.Factor == 32 && !c.YaRN.Truncate && c.AttentionScale() == 1/math.Sqrt(32) &&
+				math.Abs(c.RopeMultiplier()-1.3465736) < 1e-7
+		}},
+		{"gpt_oss, defaults", with(gptOss, keys{"swiglu_limit": nil, "attention_bias": nil}), func(c *config) bool { return c.OutputBias && c.Clamp.Limit == 7 }},
 		{"mistral4", mistral, func(c *config) bool {
 			return c.Scoring == model.SoftmaxScores && !c.CorrectionBias && c.RopeInterleaved && c.NormTopKProb && c.RoutedScalingFactor == 2.5 &&
 				reflect.DeepEqual(c.QueryGrowth, &model.QueryGrowth{Beta: 0.1, Every: 16}) && reflect.DeepEqual(c.Layers, layersOf(model.LatentAttention, "dmmm"))
@@ -239,7 +250,7 @@ func indexersOf(c *model.Config) string {
 }
 
 func TestParseConfigFamilyRefuses(t *testing.T) {
-	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral,
+	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral, "gpt_oss": gptOss,
 		"deepseek_v32": indexed, "glm_moe_dsa": glm5}
 	for _, c := range []struct{ family, key, value, names string }{
 		{"qwen3_moe", "num_experts", "", "num_experts"},
@@ -294,6 +305,13 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"glm_moe_dsa", "indexer_types", `["full","full","full"]`, "indexer_types"},
 		{"glm_moe_dsa", "indexer_types", `["full","half","full","full"]`, "indexer_types"},
 		{"glm_moe_dsa", "index_topk_pattern", `"FSX"`, "index_topk_pattern"},
+		{"gpt_oss", "layer_types", `["sliding_attention","full_attention","sliding_attention","full_attention"]`, "layer_types"},
+		{"gpt_oss", "layer_types", "", "layer_types"},
+		{"gpt_oss", "layer_types", `["full_attention"]`, "layer_types"},
+		{"gpt_oss", "layer_types", `["full_attention","full_attention","full_attention","linear_attention"]`, "layer_types"},
+		{"gpt_oss", "swiglu_limit", "0", "swiglu_limit"},
+		{"gpt_oss", "norm_topk_prob", "false", "norm_topk_prob"},
+		{"gpt_oss", "num_local_experts", "", "num_local_experts"},
 		{"mistral4", "n_group", "2", "n_group"},
 		{"mistral4", "scoring_func", `"sigmoid"`, "scoring_func"},
 		{"mistral4", "rope_interleave", "false", "rope_parameters.llama_4_scaling_beta"},
@@ -341,11 +359,11 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 }
 
 // A family that the engine does not have is refused by name, with what is missing.
-func TestParseConfigGptOss(t *testing.T) {
-	_, err := model.ParseConfig([]byte(`{"model_type":"gpt_oss"}`), nil)
+func TestParseConfigMissing(t *testing.T) {
+	_, err := model.ParseConfig([]byte(`{"model_type":"mimo_v2_flash"}`), nil)
 	var unknown *model.UnknownArchError
-	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks biases of experts") || unknown.ModelType != "gpt_oss" || unknown.File != "config.json" || slices.Contains(unknown.Known, "gpt_oss") {
-		t.Errorf("got %v, want an *UnknownArchError of gpt_oss", err)
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks sliding windows") || unknown.ModelType != "mimo_v2_flash" || unknown.File != "config.json" || slices.Contains(unknown.Known, "mimo_v2_flash") {
+		t.Errorf("got %v, want an *UnknownArchError of mimo_v2_flash", err)
 	}
 }
 

@@ -9,7 +9,6 @@ var missing = map[string]string{
 	"bailing_hybrid":   "linear attention with a fixed decay for each head",
 	"deepseek_v4":      "compressed attention, hyper-connections and layers routed by hash",
 	"glm5_next":        "the delta rule with a decay for each channel, and hyper-connections",
-	"gpt_oss":          "biases of experts and routers, the clamped SwiGLU, attention sinks and sliding windows",
 	"granitemoehybrid": "Mamba-2 layers",
 	"kimi_linear":      "the delta rule with a decay for each channel",
 	"mimo_v2_flash":    "sliding windows, attention sinks, and values narrower than keys",

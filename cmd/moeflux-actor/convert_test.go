@@ -250,7 +250,7 @@ func TestConvertInterrupted(t *testing.T) {
 // is written.
 func TestConvertRefusesFamilies(t *testing.T) {
 	for _, config := range []string{
-		`{"model_type": "gpt_oss"}`, `{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
+		`{"model_type": "bailing_hybrid"}`, `{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
 		`{"model_type": "minimax_m3_vl", "text_config": {}}`,
 	} {
 		src := filepath.Dir(writeFile(t, "config.json", config))

@@ -11,22 +11,24 @@ type fullAttention struct {
 	cfg                 *model.Config
 	q, k, v, o          *matrix
 	qBias, kBias, vBias []float64 // nil where the model has none
-	qNorm, kNorm        []float64 // nil where the model has none
+	oBias, sinks        []float64 // likewise; a sink is a score of each head
+	qNorm, kNorm        []float64 // likewise
 	rope                rotary
 }
 
-// attend is the definition: o = Σ_j softmax_j(scale · q·k_j) · v_j over all positions kept.
-func attend(q []float64, keys, values [][]float64, scale float64) []float64 {
-	return mean(attention(q, keys, scale), values)
+// attend is the definition: o = Σ_j softmax_j(scale · q·k_j) · v_j over all positions kept. A sink,
+// of which there is at most one, is a score more in the softmax, which has no value.
+func attend(q []float64, keys, values [][]float64, scale float64, sink ...float64) []float64 {
+	return mean(attention(q, keys, scale, sink...), values)
 }
 
-// attention returns softmax_j(scale · q·k_j).
-func attention(q []float64, keys [][]float64, scale float64) []float64 {
+// attention returns softmax_j(scale · q·k_j) of the positions.
+func attention(q []float64, keys [][]float64, scale float64, sink ...float64) []float64 {
 	scores := make([]float64, len(keys))
 	for j, k := range keys {
 		scores[j] = scale * dot(q, k)
 	}
-	return softmax(scores)
+	return softmax(append(scores, sink...))[:len(keys)]
 }
 
 // mean returns Σ_j share_j · x_j.
@@ -83,7 +85,11 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 	group := c.NumAttentionHeads / c.NumKeyValueHeads
 	for h := range c.NumAttentionHeads {
 		keys, values := headOf(kept.keys, h/group, hd), headOf(kept.values, h/group, hd)
-		out = append(out, attend(q[h*hd:(h+1)*hd], keys, values, 1/math.Sqrt(float64(hd)))...)
+		var sink []float64
+		if f.sinks != nil {
+			sink = f.sinks[h : h+1]
+		}
+		out = append(out, attend(q[h*hd:(h+1)*hd], keys, values, 1/math.Sqrt(float64(hd)), sink...)...)
 	}
 	s.see("heads", out)
 	if gate != nil {
@@ -93,7 +99,11 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 		}
 		s.see("heads_gated", out)
 	}
-	return s.mul(f.o, out)
+	out = s.mul(f.o, out)
+	if f.oBias != nil {
+		out = add(out, f.oBias)
+	}
+	return out
 }
 
 func (f *fullAttention) turnHeads(x []float64, p int) []float64 {

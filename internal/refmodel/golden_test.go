@@ -257,3 +257,25 @@ func TestNLLAndArgmax(t *testing.T) {
 	trace := Trace{Tokens: []int32{1, 0, 1}, Logits: [][]float64{logits, logits, nil}}
 	near(t, "loss", trace.Loss(), (math.Log(4)+math.Log(4.0/3))/2, 1e-12)
 }
+
+// A sink takes its share of the softmax and has no value.
+func TestSink(t *testing.T) {
+	keys := [][]float64{{1}, {-0.5}, {2}}
+	nearAll(t, "weights", attention([]float64{1}, keys, 1, 1.5), []float64{0.1788866, 0.0399150, 0.4862642}, 6e-8)
+}
+
+func TestClamped(t *testing.T) {
+	for _, c := range [][3]float64{{1, 2, 2.5373873}, {-3, 0.5, -0.0271070}, {9, 1, 13.9999063}, {2, -8, -11.6139517}, {8, 10, 55.9996250}, {0.5, -1, 0}} {
+		near(t, fmt.Sprintf("gate %v, up %v", c[0], c[1]), clamped(model.Clamp{Limit: 7, Alpha: 1.702}, c[0], c[1]), c[2], 6e-8)
+	}
+}
+
+// The weights are the softmax over the chosen alone.
+func TestRoutingOfChosen(t *testing.T) {
+	c := &model.Config{NumExperts: 5, NumExpertsPerTok: 3, NGroup: 1, RoutedScalingFactor: 1, NormTopKProb: true}
+	r := chooseExperts(c, []float64{0.3, 2.0, -1.0, 1.2, 1.9}, nil)
+	if !slices.Equal(r.Picks, []int{1, 4, 3}) {
+		t.Errorf("picks %v", r.Picks)
+	}
+	nearAll(t, "weights", r.Weights, []float64{0.4247788, 0.3843558, 0.1908654}, 6e-8)
+}

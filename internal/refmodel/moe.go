@@ -8,22 +8,51 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
-// mlp is down · (silu(gate · x) ⊙ up · x).
-type mlp struct{ gate, up, down *matrix }
+// mlp is down · (silu(gate · x) ⊙ up · x), each product with a bias where there is one.
+type mlp struct {
+	gate, up, down             *matrix
+	gateBias, upBias, downBias []float64 // nil where the model has none
+	clamp                      model.Clamp
+}
 
 func (m *mlp) apply(s *State, x []float64) []float64 {
 	g, u := s.mul(m.gate, x), s.mul(m.up, x)
-	for i := range g {
-		g[i] = silu(g[i]) * u[i]
+	if m.gateBias != nil {
+		g, u = add(g, m.gateBias), add(u, m.upBias)
 	}
-	return s.mul(m.down, g)
+	for i := range g {
+		if m.clamp.Limit > 0 {
+			g[i] = clamped(m.clamp, g[i], u[i])
+		} else {
+			g[i] = silu(g[i]) * u[i]
+		}
+	}
+	y := s.mul(m.down, g)
+	if m.downBias != nil {
+		y = add(y, m.downBias)
+	}
+	return y
+}
+
+// clamped is the bounded unit: gates are cut above, ups on both sides and one is added to them.
+func clamped(c model.Clamp, gate, up float64) float64 {
+	if gate > c.Limit {
+		gate = c.Limit
+	}
+	if up > c.Limit {
+		up = c.Limit
+	} else if up < -c.Limit {
+		up = -c.Limit
+	}
+	return (up + 1) * gate * sigmoid(c.Alpha*gate)
 }
 
 // moe is the mixture of experts of one layer.
 type moe struct {
 	cfg        *model.Config
 	router     *matrix
-	bias       []float64 // of the choice; nil where the model has none
+	scoreBias  []float64 // of the scores; nil where the model has none
+	bias       []float64 // of the choice; likewise
 	experts    []*mlp
 	shared     *mlp    // nil where the model has none
 	sharedGate *matrix // [1, hidden]; nil where the shared expert is added without a gate
@@ -31,6 +60,9 @@ type moe struct {
 
 func (m *moe) apply(s *State, x []float64) ([]float64, Route) {
 	scores := s.mul(m.router, x)
+	if m.scoreBias != nil {
+		scores = add(scores, m.scoreBias)
+	}
 	route := chooseExperts(m.cfg, scores, m.bias)
 	s.see("router_scores", scores)
 	return m.combine(s, x, route), route

@@ -162,6 +162,12 @@ func (l *loader) fullAttention(p string) *fullAttention {
 	if c.AttentionBias {
 		f.qBias, f.kBias, f.vBias = l.vector(p+"q_proj.bias", q), l.vector(p+"k_proj.bias", kv), l.vector(p+"v_proj.bias", kv)
 	}
+	if c.OutputBias {
+		f.oBias = l.vector(p+"o_proj.bias", h)
+	}
+	if c.AttentionSinks {
+		f.sinks = l.vector(p+"sinks", c.NumAttentionHeads)
+	}
 	switch c.QKNorm {
 	case model.QKNormPerHead:
 		f.qNorm, f.kNorm = l.vector(p+"q_norm.weight", c.HeadDim), l.vector(p+"k_norm.weight", c.HeadDim)
@@ -199,6 +205,9 @@ func (l *loader) latentAttention(p string) *latentAttention {
 func (l *loader) moe(p string, at int) *moe {
 	c, h := l.cfg, l.cfg.HiddenSize
 	m := &moe{cfg: c, router: l.matrix(p+"gate", c.NumExperts, h)}
+	if c.RouterBias {
+		m.scoreBias = l.vector(p+"gate.bias", c.NumExperts)
+	}
 	if c.CorrectionBias {
 		m.bias = l.vector(p+"gate.e_score_correction_bias", c.NumExperts)
 	}
@@ -219,7 +228,28 @@ func (l *loader) moe(p string, at int) *moe {
 			return widen(p.Format, p.Rows, p.Cols, record[p.WeightOffset:], record[p.ScalesOffset:], record[p.BiasesOffset:])
 		}
 		layout := l.experts.Layout()
-		m.experts = append(m.experts, &mlp{gate: part(layout.Gate), up: part(layout.Up), down: part(layout.Down)})
+		m.experts = append(m.experts, &mlp{gate: part(layout.Gate), up: part(layout.Up), down: part(layout.Down), clamp: c.Clamp})
+	}
+	if c.ExpertBias {
+		l.expertBiases(m, p+"switch_mlp.")
 	}
 	return m
+}
+
+// expertBiases gives the experts of a layer their biases.
+func (l *loader) expertBiases(m *moe, p string) {
+	for _, b := range []struct {
+		name string
+		rows int
+		of   func(*mlp) *[]float64
+	}{
+		{"gate_proj", l.cfg.MoEIntermediateSize, func(x *mlp) *[]float64 { return &x.gateBias }},
+		{"up_proj", l.cfg.MoEIntermediateSize, func(x *mlp) *[]float64 { return &x.upBias }},
+		{"down_proj", l.cfg.HiddenSize, func(x *mlp) *[]float64 { return &x.downBias }},
+	} {
+		all := l.vector(p+b.name+".bias", len(m.experts)*b.rows)
+		for e, x := range m.experts {
+			*b.of(x) = all[e*b.rows : (e+1)*b.rows]
+		}
+	}
 }

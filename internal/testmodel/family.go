@@ -23,6 +23,7 @@ var families = []family{
 		".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.")},
 	{arch: model.HyV3, has: wholeRope | firstDense | noaux | scaled | shared, keys: hyKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")},
+	{arch: model.GptOss, has: wholeRope | noNorm | sinking | inTurns | mustNormTopK, keys: gptOssKeys, rename: strings.NewReplacer(".mlp.gate.", ".mlp.router.")},
 	{arch: model.Mistral4, has: latent | growing | firstDense | scaled | shared | fused, keys: mistralKeys},
 }
 
@@ -51,8 +52,10 @@ const (
 	nested       // all is in text_config and below model.language_model; nothing is interleaved
 	fused        // the experts of a layer are two tensors
 	freeNorm     // norms of queries and keys, and biases, are options
+	noNorm       // queries and keys are not normalised
 	wholeNorm    // norms of queries and keys are of all heads together
 	wholeRope    // heads are rotated whole
+	sinking      // full attention has sinks, and biases of all projections
 	anyDense     // any layers may be dense
 	firstDense   // the first layers may be dense
 	noaux        // a router of sigmoids with correction bias
@@ -60,6 +63,9 @@ const (
 	groups       // experts are in groups
 	shared       // perhaps shared experts without a gate, of a multiple of an expert's width
 	mustNormTopK // norm_topk_prob is true
+	// router and experts have biases, and gates and ups are bounded; the experts of a layer are two
+	// tensors, with gate and up in turns and inputs first, or in MXFP4
+	inTurns
 )
 
 // of returns a family's entry, one without traits if there is none.
@@ -156,6 +162,18 @@ func hyKeys(s *Spec, c map[string]any) {
 	c["router_scaling_factor"], c["route_norm"], c["qk_norm"] = s.RoutedScale, s.NormTopK, true
 	c["moe_router_use_sigmoid"], c["moe_router_enable_expert_bias"], c["mlp_bias"] = true, true, false
 	s.ropeParameters(c)
+}
+
+func gptOssKeys(s *Spec, c map[string]any) {
+	c["num_local_experts"], c["experts_per_token"], c["intermediate_size"] = s.Experts, s.TopK, s.ExpertWidth
+	c["swiglu_limit"], c["attention_bias"] = s.Limit, true
+	c["layer_types"] = slices.Repeat([]string{"full_attention"}, s.Layers)
+	if s.MXFP4 {
+		c["quantization_config"] = map[string]any{"quant_method": "mxfp4", "modules_to_not_convert": []string{"model.layers.*.self_attn", "lm_head"}}
+	}
+	if y := s.yarnKeys("rope_type"); y != nil {
+		c["rope_scaling"] = y
+	}
 }
 
 func mistralKeys(s *Spec, c map[string]any) {

@@ -49,7 +49,7 @@ func (s *Spec) drawFull(r *rand.Rand) {
 	if s.has(wholeRope) {
 		s.RotaryDim = s.HeadDim
 	}
-	s.QKNorm = true
+	s.QKNorm = !s.has(noNorm)
 	if s.has(freeNorm) {
 		s.QKNorm, s.Bias = r.IntN(2) == 0, r.IntN(3) > 0
 	}
@@ -117,6 +117,10 @@ func (s *Spec) drawExperts(r *rand.Rand) {
 	}
 	if s.has(groups) {
 		s.drawGroups(r)
+	}
+	if s.has(inTurns) {
+		s.Limit = pick(r, 0.7, 1.5, 7)
+		s.MXFP4 = s.Hidden%32 == 0 && s.ExpertWidth%32 == 0 && r.IntN(2) == 0
 	}
 }
 

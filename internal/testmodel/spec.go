@@ -67,6 +67,9 @@ type Spec struct {
 	// ExpertWidth wide, or 0 for none.
 	SharedWidth int
 	NormTopK    bool // must be true where it is no option
+	// Limit bounds gates and ups, in families that do so.
+	Limit float64
+	MXFP4 bool // how experts are stored, where that is an option
 
 	// Router with groups, and with scaled weights.
 	Groups, TopKGroups int
@@ -120,7 +123,7 @@ func (s Spec) Validate() error {
 		want(s.QueryGrowth == nil || s.has(growing), "QueryGrowth in %s", s.Arch)
 		want(s.QueryGrowth == nil || s.YaRN == nil || s.QueryGrowth.Every == s.YaRN.OriginalMaxPositionEmbeddings, "QueryGrowth %+v", s.QueryGrowth)
 	}
-	want(s.QKNorm == full || s.has(freeNorm), "QKNorm is %v in %s", s.QKNorm, s.Arch)
+	want(s.QKNorm == (full && !s.has(noNorm)) || s.has(freeNorm), "QKNorm is %v in %s", s.QKNorm, s.Arch)
 	want(!s.Bias || s.has(freeNorm), "Bias in %s", s.Arch)
 	want(s.NormTopK || !s.has(mustNormTopK), "NormTopK is false in %s", s.Arch)
 	if hybrid {
@@ -142,6 +145,8 @@ func (s Spec) validateExperts() []error {
 		}
 	}
 	want(s.TopK <= s.Experts, "TopK %d of Experts %d", s.TopK, s.Experts)
+	want(s.Limit > 0 == s.has(inTurns) && s.Limit >= 0, "Limit %v in %s", s.Limit, s.Arch)
+	want(!s.MXFP4 || s.has(inTurns) && s.Hidden%32 == 0 && s.ExpertWidth%32 == 0, "MXFP4 of Hidden %d, ExpertWidth %d in %s", s.Hidden, s.ExpertWidth, s.Arch)
 	want(len(s.DenseLayers) < s.Layers, "%d DenseLayers of %d", len(s.DenseLayers), s.Layers)
 	for i, l := range s.DenseLayers {
 		switch {

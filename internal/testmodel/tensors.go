@@ -2,6 +2,7 @@ package testmodel
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/io/safetensors"
@@ -109,6 +110,13 @@ func (l *list) fullAttention(p string) {
 		l.vector(p+"k_proj.bias", kv, 0, 0.5)
 		l.vector(p+"v_proj.bias", kv, 0, 0.5)
 	}
+	if s.has(sinking) {
+		l.vector(p+"q_proj.bias", q, 0, 0.5)
+		l.vector(p+"k_proj.bias", kv, 0, 0.5)
+		l.vector(p+"v_proj.bias", kv, 0, 0.5)
+		l.vector(p+"o_proj.bias", h, 0, 0.5)
+		l.vector(p+"sinks", s.Heads, 0, 2)
+	}
 	if !s.QKNorm {
 		return
 	}
@@ -192,8 +200,13 @@ func (l *list) experts(layer string) {
 	case s.SharedWidth > 0:
 		l.mlp(p+"shared_experts.", s.SharedWidth)
 	}
-	if s.has(fused) {
+	switch {
+	case s.has(fused):
 		l.fusedExperts(p)
+		return
+	case s.has(inTurns):
+		l.vector(p+"gate.bias", s.Experts, 0, 1)
+		l.expertsInTurns(p + "experts.")
 		return
 	}
 	for e := range s.Experts {
@@ -211,4 +224,24 @@ func (l *list) fusedExperts(p string) {
 	l.out[len(l.out)-1].name = p + "experts.gate_up_proj"
 	l.matrix(p+"experts.down_proj", 1.5, s.Experts, s.Hidden, s.ExpertWidth)
 	l.out[len(l.out)-1].name = p + "experts.down_proj"
+}
+
+// expertsInTurns adds all experts of a layer as gpt-oss has them.
+func (l *list) expertsInTurns(p string) {
+	s := l.spec
+	for _, m := range []struct {
+		name       string
+		rows, cols int
+	}{{"gate_up_proj", 2 * s.ExpertWidth, s.Hidden}, {"down_proj", s.Hidden, s.ExpertWidth}} {
+		name, spread := p+m.name, 1.5/sqrt(m.cols)
+		l.add(drawn{name: name + "_bias", dtype: safetensors.BF16, shape: []int{s.Experts, m.rows}, spread: 0.5})
+		if !s.MXFP4 {
+			l.add(drawn{name: name, dtype: safetensors.BF16, shape: []int{s.Experts, m.cols, m.rows}, spread: spread})
+			continue
+		}
+		// All codes alike are numbers with a deviation of 2.9.
+		scale := 127 + math.Round(math.Log2(spread/2.9))
+		l.add(drawn{name: name + "_blocks", dtype: safetensors.U8, shape: []int{s.Experts, m.rows, m.cols / 32, 16}, spread: 256, even: true})
+		l.add(drawn{name: name + "_scales", dtype: safetensors.U8, shape: []int{s.Experts, m.rows, m.cols / 32}, mean: scale - 1, spread: 3, even: true})
+	}
 }

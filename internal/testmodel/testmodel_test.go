@@ -70,6 +70,10 @@ func config(s testmodel.Spec) *model.Config {
 	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.MiniMaxM2, model.HyV3:
 		c.Scoring, c.CorrectionBias = model.SigmoidScores, true
 	}
+	if s.Arch == model.GptOss {
+		c.AttentionBias, c.OutputBias, c.AttentionSinks, c.RouterBias, c.ExpertBias = true, true, true, true, true
+		c.Clamp = model.Clamp{Limit: s.Limit, Alpha: 1.702}
+	}
 	if s.QKNorm {
 		c.QKNorm = model.QKNormPerHead
 		if s.Arch == model.MiniMaxM2 {
@@ -148,6 +152,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"all experts": s.TopK == s.Experts, "bias": s.Bias, "no qk_norm": !s.QKNorm, "shared": s.SharedWidth > 0, "no shared": s.SharedWidth == 0,
 				"partial rope": s.RotaryDim < s.HeadDim, "full rope": s.HeadDim > 0 && s.RotaryDim == s.HeadDim,
 				"chosen positions": s.IndexTopK > 0, "shared choice": len(s.SharedIndex) > 0, "own choice": len(s.SharedIndex) == 0,
+				"MXFP4": s.MXFP4, "not MXFP4": !s.MXFP4, "low limit": s.Limit < 1,
 				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
 				"linear alone": s.FullEvery > s.Layers, "both": s.FullEvery <= s.Layers,
 				"grouped heads": s.KVHeads > 1 && s.Heads > s.KVHeads, "shared key heads": s.LinearValueHeads > s.LinearKeyHeads,
@@ -171,6 +176,8 @@ func TestRandomSpecReaches(t *testing.T) {
 			want = append(want, "q_lora", "dense", "no dense", "groups", "one group", "shared", "no shared", "chosen positions")
 		case model.GLMMoEDSA:
 			want = append(want, "q_lora", "dense", "no dense", "groups", "one group", "chosen positions", "shared choice", "own choice")
+		case model.GptOss:
+			want = append(want, "no qk_norm", "full rope", "grouped heads", "MXFP4", "not MXFP4", "low limit")
 		case model.HyV3:
 			want = append(want, "dense", "no dense", "shared", "no shared", "norm_topk", "no norm_topk", "full rope", "grouped heads")
 		case model.Mistral4:
@@ -265,6 +272,10 @@ func TestTensorNames(t *testing.T) {
 		{model.HyV3, "model.layers.1.mlp.router.gate.weight", "BF16 [8 64]"},
 		{model.HyV3, "model.layers.1.mlp.expert_bias", "F32 [8]"},
 		{model.Mistral4, "model.layers.1.mlp.experts.down_proj", "BF16 [8 64 16]"},
+		{model.GptOss, "model.layers.1.mlp.experts.gate_up_proj", "BF16 [8 64 32]"},
+		{model.GptOss, "model.layers.1.mlp.experts.gate_up_proj_bias", "BF16 [8 32]"},
+		{model.GptOss, "model.layers.0.mlp.router.bias", "BF16 [8]"},
+		{model.GptOss, "model.layers.0.self_attn.sinks", "BF16 [6]"},
 		{model.MiniMaxM2, "model.layers.0.block_sparse_moe.experts.7.w2.weight", "BF16 [64 16]"},
 	} {
 		s := random(c.arch, 1)
@@ -277,6 +288,8 @@ func TestTensorNames(t *testing.T) {
 		case model.DeepseekV32, model.GLMMoEDSA:
 			s.DenseLayers, s.DenseWidth, s.Groups, s.TopKGroups, s.SharedWidth = nil, 0, 1, 1, 0
 			s.QKRope, s.IndexDim, s.IndexHeads, s.SharedIndex = 8, 24, 3, nil
+		case model.GptOss:
+			s.MXFP4, s.Heads, s.KVHeads = false, 6, 3
 		case model.HyV3, model.Mistral4:
 			s.DenseLayers, s.DenseWidth, s.SharedWidth = []int{0}, 8, 0
 		}

@@ -54,9 +54,12 @@ func (d drawn) draw(seed uint64) safetensors.Tensor {
 		// The conversion keeps machines with a fused multiply-add from using it, which would round
 		// differently.
 		v := float32(d.mean + float64(d.spread*x))
-		if d.dtype == safetensors.F32 {
+		switch d.dtype {
+		case safetensors.F32:
 			t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
-		} else {
+		case safetensors.U8:
+			t.Data = append(t.Data, byte(v))
+		default:
 			t.Data = binary.LittleEndian.AppendUint16(t.Data, quant.F32ToBF16(v))
 		}
 	}

@@ -51,12 +51,12 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 	return out, nil
 }
 
-// findExperts finds a layer's experts in any of four forms: stacked by projection
+// findExperts finds a layer's experts in any of five forms: stacked by projection
 // (mlp.switch_mlp.gate_proj [E, I, H], quantised or not), gate and up fused
-// (mlp.experts.gate_up_proj or mlp.switch_mlp.gate_up_proj [E, 2I, H], gate first), the same in
-// MXFP4 with gate and up in turns (mlp.experts.gate_up_proj_blocks, see takeBlocks), or one matrix
-// for each expert (mlp.experts.0.gate_proj [I, H]). Matrices that can have the wanted layout get
-// it.
+// (mlp.experts.gate_up_proj or mlp.switch_mlp.gate_up_proj [E, 2I, H], gate first), in turns and
+// with inputs first ([E, H, 2I], where the family is trained so), in turns in MXFP4
+// (mlp.experts.gate_up_proj_blocks, see takeBlocks), or one matrix for each expert
+// (mlp.experts.0.gate_proj [I, H]). Matrices that can have the wanted layout get it.
 func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant.Layout) (*layerExperts, error) {
 	p := fmt.Sprintf("model.layers.%d.mlp.", layer)
 	x := expertFinder{src: src, n: cfg.NumExperts, wish: w}
@@ -77,9 +77,13 @@ func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant
 		l.gate, l.up = x.turns(both, i, 0), x.turns(both, i, 1)
 		l.down = x.cut(x.blocks(p+"experts.down_proj", h, i), h, 0, h)
 	case src.has(p + "experts.gate_up_proj"):
-		both := x.bare(p+"experts.gate_up_proj", 2*i, h)
-		l.gate, l.up = x.cut(both, 2*i, 0, i), x.cut(both, 2*i, i, i)
-		l.down = x.cut(x.bare(p+"experts.down_proj", h, i), h, 0, h)
+		bare, cut := x.bare, func(m *found, which int) projection { return x.cut(m, 2*i, which*i, i) }
+		if cfg.Arch.Checkpoint().InTurns {
+			bare, cut = x.turned, func(m *found, which int) projection { return x.turns(m, i, which) }
+		}
+		both := bare(p+"experts.gate_up_proj", 2*i, h)
+		l.gate, l.up = cut(both, 0), cut(both, 1)
+		l.down = x.cut(bare(p+"experts.down_proj", h, i), h, 0, h)
 	case src.has(p+"experts.0.gate_proj.weight") || src.has(p+"experts.0.gate_proj.weight_packed"):
 		l.gate = x.single(p+"experts.", "gate_proj", i, h)
 		l.up = x.single(p+"experts.", "up_proj", i, h)
@@ -116,7 +120,7 @@ func (x *expertFinder) cut(m *found, perExpert, first, n int) projection {
 		return projection{}
 	}
 	return projection{format: m.format, expert: func(e int) *numbers {
-		return &numbers{m: m, rows: []rowRange{{e*perExpert + first, n}}}
+		return &numbers{m: m, rows: []rowRange{{first: e*perExpert + first, n: n}}}
 	}}
 }
 
@@ -136,6 +140,18 @@ func (x *expertFinder) bare(name string, rows, cols int) *found {
 		return nil
 	}
 	m := &found{rows: x.n * rows, cols: cols, weight: t}
+	m.choose(x.wish)
+	return m
+}
+
+// turned is bare for a tensor whose second axis is the inputs.
+func (x *expertFinder) turned(name string, rows, cols int) *found {
+	t, err := x.src.takeFloat(name, x.n, cols, rows)
+	if err != nil {
+		x.note(err)
+		return nil
+	}
+	m := &found{enc: inputsFirst, rows: x.n * rows, cols: cols, perStack: rows, weight: t}
 	m.choose(x.wish)
 	return m
 }

@@ -18,6 +18,8 @@ const (
 	centred
 	tiled  // 8-bit floats, with a scale for each tile of fp8Tile rows and columns
 	packed // blocks of a quant.Block: GGUF
+	// BF16, F16 or F32 as plain, but each matrix of a stack has its inputs as the first axis
+	inputsFirst
 )
 
 // fp8Tile is the side of the tiles that share a scale.
@@ -32,6 +34,7 @@ type found struct {
 	codes                  quant.Format // in the source: of coded and centred
 	format                 quant.Format // in the target
 	block                  *quant.Block // in the source, of packed
+	perStack               int          // rows of one matrix, of inputsFirst
 }
 
 // fill widens the elements at, at+1, … to dst.
@@ -44,6 +47,8 @@ func (m *found) fill(dst []float32, at int) error {
 	case packed:
 		m.fillBlocks(dst, at)
 		return nil
+	case inputsFirst:
+		return m.fillColumns(dst, at)
 	default:
 		return m.fillCodes(dst, at)
 	}
@@ -90,6 +95,20 @@ func (m *found) fillTiles(dst []float32, at int) error {
 	return nil
 }
 
+// fillColumns is fill for matrices whose rows lie as columns. Neighbouring rows share cache lines.
+func (m *found) fillColumns(dst []float32, at int) error {
+	t := m.weight
+	size := len(t.Data) / t.Elements()
+	gathered := make([]byte, 0, len(dst)*size)
+	for i := at; i < at+len(dst); i++ {
+		row, col := i/m.cols, i%m.cols
+		matrix, r := row/m.perStack, row%m.perStack
+		gathered = append(gathered, t.Data[((matrix*m.cols+col)*m.perStack+r)*size:][:size]...)
+	}
+	t.Data, t.Shape = gathered, []int{len(dst)}
+	return t.Floats(dst, 0)
+}
+
 // fillBlocks is fill for blocks, of which the first and the last may be needed in part.
 func (m *found) fillBlocks(dst []float32, at int) {
 	b := m.block
@@ -106,8 +125,26 @@ func (m *found) fillBlocks(dst []float32, at int) {
 	}
 }
 
-// rowRange is n rows of a matrix from first on.
-type rowRange struct{ first, n int }
+// rowRange is n rows of a matrix from first on, with a step of which only every step-th.
+type rowRange struct{ first, n, step int }
+
+// part calls fn for each run of the elements first to first+n of the range that is contiguous in
+// the matrix, whose rows have width elements: the run begins at element at of the matrix, and done
+// elements after first.
+func (r rowRange) part(width, first, n int, fn func(at, done, n int) error) error {
+	if r.step < 2 {
+		return fn(r.first*width+first, 0, n)
+	}
+	for done := 0; done < n; {
+		row, col := (first+done)/width, (first+done)%width
+		k := min(n-done, width-col)
+		if err := fn((r.first+row*r.step)*width+col, done, k); err != nil {
+			return err
+		}
+		done += k
+	}
+	return nil
+}
 
 // numbers is ranges of rows of a matrix, one after the other, that become one matrix of the target.
 type numbers struct {
@@ -124,7 +161,7 @@ type pieces struct {
 }
 
 // all returns every row.
-func (m *found) all() *numbers { return &numbers{m: m, rows: []rowRange{{0, m.rows}}} }
+func (m *found) all() *numbers { return &numbers{m: m, rows: []rowRange{{n: m.rows}}} }
 
 // rowCount returns how many rows there are.
 func (x *numbers) rowCount() int {
@@ -165,7 +202,7 @@ func (x *numbers) runs(first, n int, fn func(at, off, n int) error) error {
 		size := r.n * x.m.cols
 		if first < size && n > 0 {
 			k := min(n, size-first)
-			if err := fn(r.first*x.m.cols+first, off, k); err != nil {
+			if err := r.part(x.m.cols, first, k, func(at, done, n int) error { return fn(at, off+done, n) }); err != nil {
 				return err
 			}
 			off, n, first = off+k, n-k, first+k
@@ -202,9 +239,12 @@ func (m *found) array(p quant.Part) safetensors.Tensor {
 func (x *numbers) bytes(a quant.Part) [][]byte {
 	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows
-	out := make([][]byte, len(x.rows))
-	for i, r := range x.rows {
-		out[i] = t.Data[r.first*width:][:r.n*width]
+	out := make([][]byte, 0, len(x.rows))
+	for _, r := range x.rows {
+		_ = r.part(width, 0, r.n*width, func(at, _, n int) error { // fn does not fail
+			out = append(out, t.Data[at:at+n])
+			return nil
+		})
 	}
 	return out
 }
@@ -214,7 +254,11 @@ func (x *numbers) drop(first, n int, fn func([]byte)) {
 	total := x.m.rows * x.m.cols
 	// Tiles cover several rows. Their scales are few and stay.
 	arrays := [][]byte{x.m.weight.Data}
-	if x.m.enc != tiled {
+	switch x.m.enc {
+	case inputsFirst: // every row has its numbers all over its matrix
+		return
+	case tiled:
+	default:
 		arrays = append(arrays, x.m.scales.Data, x.m.biases.Data)
 	}
 	_ = x.runs(first, n, func(at, _, n int) error { // fn does not fail

@@ -222,14 +222,15 @@ func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
 // opOf returns how a part of the target is made.
 func (x *numbers) opOf(p quant.Part) op {
 	m := x.m
+	moved := x.pieces != nil || m.enc == inputsFirst // elements of a row
 	switch kept := m.format == m.codes; {
 	case m.format.Codes() && !kept:
 		return quantise
 	case m.format.Codes() && m.enc == centred && p == quant.Biases:
 		return minusEight
-	case m.format == quant.BF16 && (m.enc == tiled || x.pieces != nil):
+	case m.format == quant.BF16 && (moved || m.enc == tiled):
 		return narrow
-	case m.format == quant.F32 && (m.weight.DType != safetensors.F32 || x.pieces != nil):
+	case m.format == quant.F32 && (moved || m.weight.DType != safetensors.F32):
 		return widen
 	}
 	return copyBytes

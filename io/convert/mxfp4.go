@@ -43,7 +43,7 @@ func (x *expertFinder) turns(m *found, n, first int) projection {
 		return projection{}
 	}
 	return projection{format: m.format, expert: func(e int) *numbers {
-		return &numbers{m: m, rows: rowsOfGroups(n, 2, 2*n*e+first, 1)}
+		return &numbers{m: m, rows: []rowRange{{first: 2*n*e + first, n: n, step: 2}}}
 	}}
 }
 

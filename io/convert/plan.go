@@ -190,7 +190,7 @@ func denseBlocks(src *source, s spec, o Options) ([]block, error) {
 		}
 		return floatBlock(s.name, s.part(t), []int{s.rows, s.cols, 1}, copyBytes)
 	default:
-		t, err := src.takeFloat(s.name, s.rows)
+		t, err := s.take(src)
 		if err != nil {
 			return nil, err
 		}
@@ -207,12 +207,25 @@ func denseBlocks(src *source, s spec, o Options) ([]block, error) {
 	}
 }
 
+// take takes a vector, or the one of which it is part.
+func (s spec) take(src *source) (safetensors.Tensor, error) {
+	name, shape := s.name, []int{s.rows}
+	if s.from != nil {
+		name, shape[0] = s.from.name, s.from.rows
+	}
+	if s.stack > 0 {
+		shape = []int{s.stack, shape[0] / s.stack}
+	}
+	return src.takeFloat(name, shape...)
+}
+
 // part returns the numbers of a tensor that is no matrix, in the order that is asked for.
 func (s spec) part(t safetensors.Tensor) *numbers {
-	m := &found{rows: s.rows, cols: t.Elements() / s.rows, weight: t}
 	if s.from != nil {
+		m := &found{rows: s.from.rows, cols: t.Elements() / s.from.rows, weight: t}
 		return &numbers{m: m, rows: s.from.take}
 	}
+	m := &found{rows: s.rows, cols: t.Elements() / s.rows, weight: t}
 	return m.all()
 }
 

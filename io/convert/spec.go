@@ -63,7 +63,7 @@ func dense(c *model.Config, src *source) []spec {
 		if layer.FFN == model.DenseMLP {
 			out = append(out, mlpSpecs(p+"mlp.", h, c.IntermediateSize)...)
 		} else {
-			out = append(out, routerSpecs(c, p+"mlp.")...)
+			out = append(out, routerSpecs(c, src, p+"mlp.")...)
 		}
 	}
 	return out
@@ -78,15 +78,22 @@ func mlpSpecs(p string, hidden, width int) []spec {
 	}
 }
 
-// routerSpecs lists the router and the shared expert with its gate, if it has one.
-func routerSpecs(c *model.Config, p string) []spec {
+// routerSpecs lists the router, the biases of routed experts and the shared expert with its gate,
+// as far as the model has them.
+func routerSpecs(c *model.Config, src *source, p string) []spec {
 	h, router := c.HiddenSize, gateMatrix
 	if c.Arch.Checkpoint().FloatRouter {
 		router = floatMatrix
 	}
 	out := []spec{{name: p + "gate", role: router, rows: c.NumExperts, cols: h}}
+	if c.RouterBias {
+		out = append(out, spec{name: p + "gate.bias", role: vector, rows: c.NumExperts})
+	}
 	if c.CorrectionBias {
 		out = append(out, spec{name: p + "gate.e_score_correction_bias", role: vector, rows: c.NumExperts})
+	}
+	if c.ExpertBias {
+		out = append(out, expertBiasSpecs(c, src, p+"switch_mlp.")...)
 	}
 	switch c.SharedExpert {
 	case model.SharedExpertGated:
@@ -94,6 +101,23 @@ func routerSpecs(c *model.Config, p string) []spec {
 		out = append(out, mlpSpecs(p+"shared_expert.", h, c.SharedExpertIntermediateSize)...)
 	case model.SharedExpertUngated:
 		out = append(out, mlpSpecs(p+"shared_experts.", h, c.SharedExpertIntermediateSize)...)
+	}
+	return out
+}
+
+// expertBiasSpecs lists the biases of a layer's routed experts. Those of gates and ups may come in
+// turns, as one tensor.
+func expertBiasSpecs(c *model.Config, src *source, p string) []spec {
+	n, inner := c.NumExperts, c.NumExperts*c.MoEIntermediateSize
+	out := []spec{
+		{name: p + "gate_proj.bias", role: vector, rows: inner, stack: n},
+		{name: p + "up_proj.bias", role: vector, rows: inner, stack: n},
+		{name: p + "down_proj.bias", role: vector, rows: n * c.HiddenSize, stack: n},
+	}
+	if both := p + "gate_up_proj.bias"; src.has(both) {
+		for i := range out[:2] {
+			out[i].from = &part{name: both, rows: 2 * inner, take: []rowRange{{first: i, n: inner, step: 2}}}
+		}
 	}
 	return out
 }
@@ -151,7 +175,7 @@ func projectionSpecs(c *model.Config, p string) []spec {
 func rowsOfGroups(groups, size, first, n int) []rowRange {
 	out := make([]rowRange, groups)
 	for i := range out {
-		out[i] = rowRange{i*size + first, n}
+		out[i] = rowRange{first: i*size + first, n: n}
 	}
 	return out
 }
@@ -199,6 +223,12 @@ func attentionSpecs(c *model.Config, p string) []spec {
 			spec{name: p + "q_proj.bias", role: vector, rows: queries},
 			spec{name: p + "k_proj.bias", role: vector, rows: c.KVDim()},
 			spec{name: p + "v_proj.bias", role: vector, rows: c.KVDim()})
+	}
+	if c.OutputBias {
+		out = append(out, spec{name: p + "o_proj.bias", role: vector, rows: h})
+	}
+	if c.AttentionSinks {
+		out = append(out, spec{name: p + "sinks", role: vector, rows: c.NumAttentionHeads})
 	}
 	qn, kn := c.HeadDim, c.HeadDim
 	switch c.QKNorm {

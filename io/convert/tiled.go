@@ -36,10 +36,10 @@ func untile(c *model.Config, specs []spec) {
 func headRows(order []int, first, each int) []rowRange {
 	out := make([]rowRange, 0, 1+len(order))
 	if first > 0 {
-		out = append(out, rowRange{0, first})
+		out = append(out, rowRange{n: first})
 	}
 	for _, place := range order {
-		out = append(out, rowRange{first + place*each, each})
+		out = append(out, rowRange{first: first + place*each, n: each})
 	}
 	return out
 }

@@ -132,6 +132,7 @@ func checkShape(c *model.Config) error {
 		bad(c.HiddenSize < wire+groupSize, fmt.Sprintf("%d or more", wire+groupSize), "hidden_size %d", c.HiddenSize),
 		bad(c.NumExperts > maxExperts, fmt.Sprintf("at most %d", maxExperts), "%d experts", c.NumExperts),
 		bad(!sigmoid && (c.NGroup > 1 || c.CorrectionBias), "absent", "groups of experts or a correction bias with softmax scores"),
+		bad(c.RouterBias, "absent", "a bias of the router's scores"),
 		bad(c.VocabSize-len(specialTokens(c)) < 2, "large enough for two tokens that neither begin nor end a text", "vocab_size %d", c.VocabSize),
 		bad(len(c.MoELayers()) == 0, "at least 1", "0 layers with experts"),
 	}

@@ -167,7 +167,7 @@ func TestReadConfigRefuses(t *testing.T) {
 		`{`:                            {weights.ManifestName, "JSON"},
 		`{"config":{"linear_num_value_heads":4}}`:                     {weights.ManifestName, "config.hidden_size", "config.layer_types"},
 		`{"config":{"kv_lora_rank":4,"rope_scaling":{"factor":"x"}}}`: {weights.ManifestName, "config.max_position_embeddings", "config.q"},
-		`{"config":{"model_type":"gpt_oss"}}`:                         {weights.ManifestName, "gpt_oss", "supported: deepseek_v3, deepseek_v32, glm4_moe"},
+		`{"config":{"model_type":"deepseek_v4"}}`:                     {weights.ManifestName, "deepseek_v4", "supported: deepseek_v3, deepseek_v32, glm4_moe"},
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, weights.ManifestName), content)

@@ -30,7 +30,9 @@ type layer struct {
 	mixer               mixer
 	dense               *mlp // nil if the layer has routed experts
 	router              gpu.Matrix
+	routerBias          gpu.View      // of its scores; zero if there is none
 	bias                gpu.View      // of the choice of experts; zero if there is none
+	experts             expertBiases  // zero if they have none
 	shared              *sharedExpert // nil if there is none
 }
 
@@ -145,7 +147,11 @@ func (b *binder) network(n *network, m *model.Config) {
 			continue
 		}
 		l.router = b.matrix(prefix+"mlp.gate", m.NumExperts, m.HiddenSize)
+		b.bias(&l.routerBias, m.RouterBias, prefix+"mlp.gate.bias", m.NumExperts)
 		b.bias(&l.bias, m.CorrectionBias, prefix+"mlp.gate.e_score_correction_bias", m.NumExperts)
+		if m.ExpertBias {
+			l.experts.bind(b, m, prefix+"mlp.switch_mlp.")
+		}
 		if m.SharedExpert != model.NoSharedExpert {
 			l.shared = newSharedExpert(b, m, prefix+"mlp.")
 		}
@@ -216,11 +222,13 @@ func (n *network) release() {
 	n.mapping.Release()
 }
 
-// expert returns the expert whose record begins at v.
-func (n *network) expert(lay model.ExpertLayout, v gpu.View) gpu.Expert {
+// expert returns an expert of a layer whose record begins at v.
+func (n *network) expert(lay model.ExpertLayout, layer, expert int, v gpu.View) gpu.Expert {
 	part := func(p *model.ExpertPart) gpu.Matrix {
 		m := gpu.Matrix{Rows: p.Rows, Cols: p.Cols, Format: p.Format, Weight: v.At(p.WeightOffset)}
 		return m.With(v.At(p.ScalesOffset), v.At(p.BiasesOffset))
 	}
-	return gpu.Expert{Gate: part(&lay.Gate), Up: part(&lay.Up), Down: part(&lay.Down)}
+	e := gpu.Expert{Gate: part(&lay.Gate), Up: part(&lay.Up), Down: part(&lay.Down)}
+	n.layers[layer].experts.add(&e, expert)
+	return e
 }

@@ -7,12 +7,13 @@ import (
 )
 
 // full is a softmax attention layer (architectures.md, 1.5, 2.3, 4, 7, 8), with whichever of output
-// gate, norms of queries and keys, and biases the model has.
+// gate, norms of queries and keys, biases and sinks the model has.
 type full struct {
 	m                   *model.Config
 	index               int // among the full layers
 	q, k, v, o          gpu.Matrix
 	qBias, kBias, vBias gpu.View
+	oBias, sinks        gpu.View
 	qNorm, kNorm        gpu.View
 }
 
@@ -30,6 +31,8 @@ func newFull(b *binder, m *model.Config, prefix string, index int) *full {
 	b.bias(&f.qBias, m.AttentionBias, prefix+"q_proj.bias", queries)
 	b.bias(&f.kBias, m.AttentionBias, prefix+"k_proj.bias", m.KVDim())
 	b.bias(&f.vBias, m.AttentionBias, prefix+"v_proj.bias", m.KVDim())
+	b.bias(&f.oBias, m.OutputBias, prefix+"o_proj.bias", m.HiddenSize)
+	b.bias(&f.sinks, m.AttentionSinks, prefix+"sinks", m.NumAttentionHeads)
 	switch m.QKNorm {
 	case model.QKNormPerHead:
 		b.vector(&f.qNorm, prefix+"q_norm.weight", m.HeadDim)
@@ -80,7 +83,7 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	segments := l.kv[x.index]
 	cmd.EncodeAppendKV(gpu.AppendKV{K: k, V: v, Segments: segments})
 	cmd.EncodeAttention(gpu.Attention{
-		Q: q, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: m.NumKeyValueHeads, HeadDim: dim,
+		Q: q, Sinks: x.sinks, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: m.NumKeyValueHeads, HeadDim: dim,
 		Scale: float32(m.AttentionScale()), Segments: segments,
 	})
 	l.tap(cmd, stages.DumpHeads, y)
@@ -89,7 +92,7 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 			X: y, G: q.Floats(dim), Rows: rows, Heads: heads, Dim: dim, GRowStride: heads * stride, GHeadStride: stride,
 		})
 	}
-	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
+	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Bias: x.oBias, Y: l.mixed, Rows: rows})
 }
 
 func (x *full) tap(cmd *gpu.Commands, l *lane) {

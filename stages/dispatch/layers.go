@@ -81,15 +81,15 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
 	r := c.record(&m.Step, record.Ahead)
 	for i := range ahead {
-		encodeRouter(&r.Commands, l, c.net.layers[m.Layer+1+i].router)
+		encodeRouter(&r.Commands, l, &c.net.layers[m.Layer+1+i])
 		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
 	}
 	return c.await(r, a, out)
 }
 
-// encodeRouter applies a router to the rows.
-func encodeRouter(cmd *gpu.Commands, l *lane, router gpu.Matrix) {
-	cmd.EncodeMatMul(gpu.MatMul{W: router, X: l.normed, Y: l.scores, Rows: l.rows, Exact: true})
+// encodeRouter applies a layer's router to the rows.
+func encodeRouter(cmd *gpu.Commands, l *lane, w *layer) {
+	cmd.EncodeMatMul(gpu.MatMul{W: w.router, X: l.normed, Bias: w.routerBias, Y: l.scores, Rows: l.rows, Exact: true})
 }
 
 // encodeRoute applies a layer's router to the rows and chooses their experts.
@@ -99,7 +99,7 @@ func (c *Core) encodeRoute(r *recording, l *lane, b *stages.Batch, layer int, pi
 		return
 	}
 	w := &c.net.layers[layer]
-	encodeRouter(&r.Commands, l, w.router)
+	encodeRouter(&r.Commands, l, w)
 	r.EncodeRoute(gpu.Route{
 		Scores: l.scores, Bias: w.bias, Picks: picks, Weights: weights, Rows: l.rows, Experts: c.cfg.Model.NumExperts, TopK: c.cfg.TopK, Rule: c.cfg.Rule,
 	})
@@ -266,8 +266,9 @@ func (c *Core) gather(r *recording, m *stages.WaveResident) {
 		r.picks[i] = -1
 	}
 	for i, u := range m.Uses {
-		r.wave.Experts = append(r.wave.Experts, c.net.expert(c.cfg.Layout, c.slots.View(m.Slots[i])))
-		for _, pair := range m.Plan.Uses[u].Pairs {
+		use := &m.Plan.Uses[u]
+		r.wave.Experts = append(r.wave.Experts, c.net.expert(c.cfg.Layout, m.Layer, int(use.Expert), c.slots.View(m.Slots[i])))
+		for _, pair := range use.Pairs {
 			r.picks[pair] = int32(i)
 		}
 	}
@@ -277,6 +278,7 @@ func (c *Core) gather(r *recording, m *stages.WaveResident) {
 func (c *Core) encodeExperts(r *recording, l *lane, table *gpu.ExpertTable, picks gpu.List[int32]) {
 	r.EncodeExperts(gpu.Experts{
 		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Table: table, Picks: picks,
+		Clamp: gpu.Clamp{Limit: float32(c.cfg.Model.Clamp.Limit), Alpha: float32(c.cfg.Model.Clamp.Alpha)},
 	})
 }
 
