@@ -17,6 +17,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -188,3 +189,13 @@ func TestEmulatorProbe(t *testing.T) {
 func TestEmulatorPlain(t *testing.T) { testPlain(t, emulator(t), fixtures.All()) }
 
 func TestLayerTimesEmulated(t *testing.T) { checkLayerTimes(t, emulator(t)) }
+
+// TestEmulatorRandomModels compares a family of which there are no fixtures with its formulas.
+func TestEmulatorRandomModels(t *testing.T) {
+	dev := emulator(t)
+	for seed := range uint64(testenv.Rounds(2, 4, 12)) {
+		if _, err := checkRandomModel(t, dev, model.GptOss, seed); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
