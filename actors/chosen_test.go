@@ -29,25 +29,41 @@ func choices(e *actors.Engine) (all []actors.Want) {
 // samePositions wants the positions that the reference lists under a name for each indexer, from
 // row first on, also in the layers that share a choice.
 func (c *comparer) samePositions(p string, got []actors.Tensor, ref *fixtures.Numbers, name string, first, rows int) {
-	t := c.t
-	t.Helper()
-	for i := range c.layers {
-		if c.layers[i].Indexer == model.NoIndexer {
-			continue
-		}
-		want, shape := ref.I32(name)
-		all, k, own := shape[1], shape[2], c.layers[i].IndexerIndex
-		if c.layers[i].Indexer == model.LowerIndexer {
-			own--
-		}
-		x := stages.FindTensor(got, actors.Want{Quantity: stages.DumpPositions, Layer: i})
-		if x == nil {
-			t.Fatalf("%s: no positions of layer %d", p, i)
-		}
-		if !slices.Equal(x.Ints, want[(own*all+first)*k:(own*all+first+rows)*k]) {
-			t.Fatalf("%s: layer %d attends from row %d on to %v, want %v", p, i, first, x.Ints, want[(own*all+first)*k:(own*all+first+rows)*k])
+	c.t.Helper()
+	for r := range rows {
+		for i, layer := range c.layers {
+			if x, want := chosen(layer, i, got, ref, name, r, first+r); !slices.Equal(x, want) {
+				c.t.Fatalf("%s: layer %d attends at row %d to %v, want %v", p, i, first+r, x, want)
+			}
 		}
 	}
+}
+
+// chosenAs reports whether row r of a dump attends to the positions that the reference lists for it
+// under a name, in each layer. It does in a model without indexers.
+func chosenAs(m *model.Config, got []actors.Tensor, ref *fixtures.Numbers, name string, r int) bool {
+	for i, layer := range m.Layers {
+		if x, want := chosen(layer, i, got, ref, name, r, r); !slices.Equal(x, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// chosen returns the positions that row r of a dump attends to in layer i, and those that the
+// reference lists for row of the text; neither for a layer that attends to all.
+func chosen(layer model.Layer, i int, got []actors.Tensor, ref *fixtures.Numbers, name string, r, row int) (x, want []int32) {
+	if layer.Indexer == model.NoIndexer {
+		return nil, nil
+	}
+	own := layer.IndexerIndex
+	if layer.Indexer == model.LowerIndexer {
+		own--
+	}
+	all, shape := ref.I32(name)
+	k := shape[2]
+	at := (own*shape[1] + row) * k
+	return stages.FindTensor(got, actors.Want{Quantity: stages.DumpPositions, Layer: i}).Ints[r*k : (r+1)*k], all[at : at+k]
 }
 
 // budgeted opens a model whose indexers choose as many positions as is said.

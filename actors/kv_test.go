@@ -193,7 +193,8 @@ func TestKVInt8SaveLoad(t *testing.T) {
 const kvInt8Loss = 0.02
 
 // TestKVInt8Fixtures reads the fixtures' longest prompt with 8-bit keys and values and wants logits
-// near the reference's, and not the same.
+// near the reference's, and not the same. A row of a model that chooses positions may choose another
+// one where two scores are close, and is another row then: few do, and they are left out.
 func TestKVInt8Fixtures(t *testing.T) {
 	dev := device(t, 2)
 	for _, name := range fixtures.All() {
@@ -201,21 +202,32 @@ func TestKVInt8Fixtures(t *testing.T) {
 			ref, p := fixtures.Reference(t, name), fixtures.Longest(name)
 			e := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: dev, KV: actors.KVInt8})
 			s := sequence(t, e)
-			got, err := s.EvalChunk(context.Background(), actors.Chunk{Tokens: ints(ref, p+".ids"), Logits: actors.AllLogits})
+			got, err := s.EvalChunk(ctx, actors.Chunk{Tokens: ints(ref, p+".ids"), Logits: actors.AllLogits, Dump: choices(e)})
 			if err != nil {
 				t.Fatal(err)
 			}
+			vocab := e.Model().VocabSize
+			rows, others := len(got.Logits)/vocab, 0
 			var wrong, norm, worst float64
 			want := floats(ref, p+".logits")
-			for i, w := range want {
-				d := math.Abs(float64(got.Logits[i]) - float64(w))
-				wrong, norm, worst = wrong+d*d, norm+float64(w)*float64(w), max(worst, d)
+			for r := range rows {
+				if !chosenAs(e.Model(), got.Dump, ref, p+".index_topk", r) {
+					others++
+					continue
+				}
+				for i := r * vocab; i < (r+1)*vocab; i++ {
+					w := float64(want[i])
+					d := math.Abs(float64(got.Logits[i]) - w)
+					wrong, norm, worst = wrong+d*d, norm+w*w, max(worst, d)
+				}
 			}
 			loss := math.Sqrt(wrong / norm)
 			if !(loss < kvInt8Loss) || worst < 1e-6 {
 				t.Errorf("logits are off by %.2g of their norm, %.2g at most; want some, and less than %v", loss, worst, kvInt8Loss)
 			}
-			vocab := e.Model().VocabSize
+			if others > rows/8 {
+				t.Errorf("%d of %d rows choose other positions; want an eighth at most", others, rows)
+			}
 			id, same := argmax(got.Logits[len(got.Logits)-vocab:]), 0
 			for _, want := range ints(ref, p+".decode_ids") {
 				if id != want {
@@ -224,7 +236,8 @@ func TestKVInt8Fixtures(t *testing.T) {
 				same++
 				id = argmax(eval(t, s, id))
 			}
-			t.Logf("logits off by %.2g of their norm, %.2g at most; the first %d of %d greedy tokens are the reference's", loss, worst, same, len(ints(ref, p+".decode_ids")))
+			t.Logf("logits off by %.2g of their norm, %.2g at most, %d rows left out; the first %d of %d greedy tokens are the reference's",
+				loss, worst, others, same, len(ints(ref, p+".decode_ids")))
 		})
 	}
 }
