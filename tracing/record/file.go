@@ -19,7 +19,7 @@ import (
 //   - 2: a layer of several that the device computed in one go may have a Submission of its own
 const (
 	Magic   = "moeflux-records\n"
-	Version = 2
+	Version = 3
 )
 
 // A file is Magic, a header of two 32-bit numbers (version, bytes of the meta), the meta as JSON,
