@@ -156,16 +156,27 @@ func TestCheckChosen(t *testing.T) {
 		{"short table", func(o *Choose) { o.Segments[1].KV.Pages = o.Segments[1].KV.Pages.First(2) }, "too few"},
 		same("in place", func(o *Choose) { o.Chosen = o.Q }),
 		same("over the weights", func(o *Choose) { o.K, o.Chosen = 2, o.Weights }),
+		{"local positions", func(o *Choose) { o.Local = 1 }, "the last 1 of blocks of 0"},
+	})
+	check(t, func() Choose {
+		return Choose{Q: floats(4 * 2 * 6), Chosen: floats(4 * 2 * 5), Heads: 2, Dim: 6, K: 5, Block: 3, Local: 1, Scale: 1, Segments: keysAlone()}
+	}, []bad[Choose]{
+		{"Chosen", func(o *Choose) { o.Chosen = floats(39) }, "Chosen: 160 bytes"},
+		{"Weights", func(o *Choose) { o.Weights = floats(8) }, "Weights with blocks"},
+		{"negative", func(o *Choose) { o.Block = -1 }, "blocks of -1"},
+		{"none local", func(o *Choose) { o.Local = 0 }, "the last 0 of blocks of 3"},
+		{"too many local", func(o *Choose) { o.Local = 6 }, "want 1 to K = 5"},
 	})
 	check(t, func() Attention {
 		return Attention{Q: floats(4 * 12), Y: floats(4 * 2 * 4), QRowStride: 12, QHeadStride: 6, Heads: 2, KVHeads: 1, HeadDim: 6, ValueDim: 4,
 			Scale: 1, Segments: keysAlone(), Chosen: floats(20), Budget: 5}
 	}, []bad[Attention]{
 		{"no budget", func(o *Attention) { o.Budget = 0 }, "Budget is 0"},
-		{"budget alone", func(o *Attention) { o.Chosen = View{} }, "Budget is 5 without Chosen"},
+		{"budget alone", func(o *Attention) { o.Chosen = View{} }, "Budget is 5 and Block 0 without Chosen"},
 		{"too few", func(o *Attention) { o.Chosen = floats(19) }, "Chosen: 80 bytes"},
-		{"two heads", func(o *Attention) { o.KVHeads, o.HeadDim, o.ValueDim = 2, 3, 0 }, "Chosen with 2 key-value heads"},
-		{"values apart", func(o *Attention) { o.Segments = kvSegments() }, "whose keys are its values"},
+		{"two heads", func(o *Attention) { o.KVHeads, o.HeadDim, o.ValueDim = 2, 3, 0 }, "Chosen: 160 bytes"},
+		{"block", func(o *Attention) { o.Block = -2 }, "Block is -2"},
+		{"block alone", func(o *Attention) { o.Chosen, o.Budget, o.Block = View{}, 0, 2 }, "Block 2 without Chosen"},
 		same("over the output", func(o *Attention) { o.Chosen, o.Budget = o.Y, 2 }),
 	})
 }

@@ -2,21 +2,42 @@ package gpu
 
 import "math"
 
-// Choose finds the positions that score highest for each row, which Attention then attends to. The
-// cache holds one key of Dim channels a position, those of the segments' own rows among them; its
-// values are not used. For row r at position p:
+// Choose finds what scores highest for each row, which Attention then attends to: positions, or
+// with Block blocks of positions. The cache holds one key of Dim channels a position, those of the
+// segments' own rows among them; its values are not used. Q is dense [rows, Heads, Dim]. What a row
+// chooses depends on its own operands and keys alone.
+//
+// With Block 0 all heads choose together. For row r at position p:
 //
 //	s_j = Σ_h Weights[r, h]·max(0, Scale·Q[r, h]·K[j])   for j = 0..p
 //
-// Chosen, int32 [rows, K], gets the min(K, p+1) positions of the largest s_j, rising; what follows
-// them in a row is left alone. Of equal scores the lower position goes first, -0 equals 0, and NaN
-// comes before everything, so that a row with one shows it. Q is dense [rows, Heads, Dim], Weights
-// [rows, Heads]. What a row chooses depends on its own operands and keys alone.
+// Weights is [rows, Heads]. Chosen, int32 [rows, K], gets the min(K, p+1) positions of the largest
+// s_j, rising; what follows them in a row is left alone.
+//
+// With Block above 0 each head chooses for itself, and there are no Weights. Block b is the
+// positions from b·Block on, and the last one that row r sees is its own, B = p/Block:
+//
+//	s_b = max_j Scale·Q[r, h]·K[j]   over the positions j <= p of block b
+//
+// Chosen, int32 [rows, Heads, K], gets min(K, B+1) blocks, rising: the row's own and the Local-1
+// before it, and of the others those of the largest s_b.
+//
+// Of equal scores the lower goes first, -0 equals 0, and NaN comes before everything, so that a row
+// with one shows it.
 type Choose struct {
 	Q, Weights, Chosen View
 	Heads, Dim, K      int
+	Block, Local       int // 0, 0: positions
 	Scale              float32
 	Segments           []KVSegment
+}
+
+// Lists returns how many lists of K entries a row of Chosen has.
+func (o *Choose) Lists() int {
+	if o.Block > 0 {
+		return o.Heads
+	}
+	return 1
 }
 
 // Name returns the operation's name, see Op.
@@ -33,10 +54,16 @@ func (o *Choose) Check() error {
 	}
 	rows := c.kvSegments(o.Segments)
 	q := c.dense("Q", o.Q, rows, product(o.Heads, o.Dim))
-	w := c.dense("Weights", o.Weights, rows, o.Heads)
-	y := c.dense("Chosen", o.Chosen, rows, o.K)
+	y := c.dense("Chosen", o.Chosen, rows, product(o.Lists(), o.K))
 	c.apart("Q", q, "Chosen", y)
-	c.apart("Weights", w, "Chosen", y)
+	switch {
+	case o.Block == 0 && o.Local == 0:
+		c.apart("Weights", c.dense("Weights", o.Weights, rows, o.Heads), "Chosen", y)
+	case o.Block <= 0 || o.Local < 1 || o.Local > o.K:
+		c.fail("the last %d of blocks of %d are chosen in any case, want 1 to K = %d of at least 1", o.Local, o.Block, o.K)
+	case !o.Weights.IsZero():
+		c.fail("Weights with blocks, which each head chooses for itself")
+	}
 	for i := range o.Segments {
 		if !c.ok() {
 			break
@@ -54,18 +81,27 @@ func (o *Choose) Check() error {
 	return c.result()
 }
 
-// checkChosen checks the positions that rows attend to, if they are listed.
+// Attended returns how many positions a row at pos attends to: all up to its own, or as many as
+// Chosen lists for it.
+func (o *Attention) Attended(pos int) int {
+	if o.Budget == 0 {
+		return pos + 1
+	}
+	block := max(o.Block, 1)
+	return min(pos/block, o.Budget-1)*block + pos%block + 1
+}
+
+// checkChosen checks what rows attend to, if that is listed.
 func (o *Attention) checkChosen(c *checker, rows int, y span) {
 	if o.Chosen.IsZero() {
-		if c.ok() && o.Budget != 0 {
-			c.fail("Budget is %d without Chosen", o.Budget)
+		if c.ok() && (o.Budget != 0 || o.Block != 0) {
+			c.fail("Budget is %d and Block %d without Chosen", o.Budget, o.Block)
 		}
 		return
 	}
 	c.positive("Budget", o.Budget)
-	if c.ok() && (o.KVHeads != 1 || o.Segments[0].KV.VOffset != o.Segments[0].KV.KOffset) {
-		c.fail("Chosen with %d key-value heads, keys at %d and values at %d of a page, want one head whose keys are its values",
-			o.KVHeads, o.Segments[0].KV.KOffset, o.Segments[0].KV.VOffset)
+	if c.ok() && o.Block < 0 {
+		c.fail("Block is %d", o.Block)
 	}
-	c.apart("Chosen", c.dense("Chosen", o.Chosen, rows, o.Budget), "Y", y)
+	c.apart("Chosen", c.dense("Chosen", o.Chosen, rows, product(o.KVHeads, o.Budget)), "Y", y)
 }

@@ -206,13 +206,13 @@ type AppendKV struct {
 // With ValueDim not 0 there is one key-value head, its value is the first ValueDim channels of a
 // row of values, which may be the row of keys itself, and Y is dense [rows, Heads, ValueDim].
 //
-// Chosen, int32 [rows, Budget], lists the positions that row r attends to instead of 0..p: the
-// first min(Budget, p+1) of row r, rising, as Choose writes them. There must be one key-value head,
-// whose keys are its values. A row that has chosen all positions gets the bits that it gets without
-// Chosen.
+// Chosen, int32 [rows, KVHeads, Budget], lists what row r attends to instead of 0..p with the heads
+// of a key-value head, as Choose writes it: positions, or with Block blocks of positions, of which
+// the row's own is the last. The entries are the first of the list, min(Budget, p/Block+1) of them,
+// rising. A row that has chosen all positions gets the bits that it gets without Chosen.
 type Attention struct {
 	Q, Sinks, Chosen, Y     View
-	Budget                  int // 0 without Chosen
+	Budget, Block           int // 0, 0 without Chosen
 	QRowStride, QHeadStride int // float32s
 	Heads, KVHeads, HeadDim int
 	ValueDim                int

@@ -2,8 +2,8 @@
 // lines.
 //
 // HEADS is how many query heads of one key-value head a threadgroup takes together; which they are
-// changes no bit. CHOSEN: the positions of a row are entries of its list, which says where their
-// keys and values are.
+// changes no bit. CHOSEN: what a row attends to are the entries of its key-value head's list, which
+// says where their keys and values are: 1 positions, 2 blocks.
 #include "cache.metal"
 
 #ifndef HEADS
@@ -24,13 +24,22 @@
 #define BROUGHT ((PIECE * VALUE_QUADS + THREADS - 1u) / THREADS)
 #define ITEMS (((VALUE_QUADS + 7u) / 8u * 8u * HEADS + THREADS - 1u) / THREADS)
 
+// Where the position is that comes at-th in a list.
+inline uint chosen_at(device const uint* list, constant AttentionParams& p, uint at) {
+#if CHOSEN == 2
+  return list[at / p.block] * p.block + at % p.block;
+#elif CHOSEN
+  return list[at];
+#else
+  return at;
+#endif
+}
+
 // A chunk's quads of keys of this thread's lane and position. Positions past the last are the last
 // one again.
 inline void load_keys(device const Page* pages, device const uint* list, constant AttentionParams& p, uint page_rows, uint channel, uint at,
                       uint l, thread Quad* k) {
-#if CHOSEN
-  at = list[at];
-#endif
+  at = chosen_at(list, p, at);
   device const uchar* part = pages[at / page_rows].at + p.keys;
   const uint slot = at % page_rows;
 #pragma unroll
@@ -48,10 +57,7 @@ inline void load_values(device const Page* pages, device const uint* list, const
 #pragma unroll
     for (uint i = 0; i < BROUGHT; i++) {
       const uint item = i * THREADS + tid, c = channel + 4u * (item % VALUE_QUADS);
-      uint at = min(first + piece * PIECE + item / VALUE_QUADS, last);
-#if CHOSEN
-      at = list[at];
-#endif
+      const uint at = chosen_at(list, p, min(first + piece * PIECE + item / VALUE_QUADS, last));
       if (item < PIECE * VALUE_QUADS) {
         v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].at + p.values, at % page_rows, page_rows, c, channel + VALUE_DIM, p);
       }
@@ -93,7 +99,7 @@ kernel void attention(device const float* q [[buffer(0)]],
   // this thread's lane and position of a chunk's scores
   const uint l = tid % LANES, j = tid / LANES;
   device const Page* table = pages + row.pages;
-  device const uint* list = chosen + ulong(row.row) * p.budget;
+  device const uint* list = chosen + (ulong(row.row) * (p.heads / p.group) + kv_head) * p.budget;
   Quad k[KEYS], v[PIECES * BROUGHT];
   float4 acc[ITEMS];
   if (c0 < c1) {

@@ -47,8 +47,8 @@ struct AttentionParams {
   uint shared_values;  // 1: the one value head is the beginning of the row
   float scale;
   uint sinks;    // 1: heads have scores without a value, see gpu.Attention
-  uint budget;   // entries of a row's list of positions, with CHOSEN
-  uint unused;
+  uint budget;   // entries of a list, with CHOSEN
+  uint block;    // positions of an entry, with CHOSEN 2
   ulong keys;    // bytes from a page's beginning
   ulong values;
 };

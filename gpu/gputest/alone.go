@@ -59,7 +59,8 @@ func aloneCases() []aloneCase {
 		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
 		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 0) }},
 		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
-		{"combine", aloneCombine}, {"topk", aloneTopK}, {"layernorm", aloneLayerNorm}, {"choose", aloneChoose},
+		{"combine", aloneCombine}, {"topk", aloneTopK}, {"layernorm", aloneLayerNorm}, {"choose", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 0) }},
+		{"choose/blocks", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 7) }},
 	}
 	for _, f := range append(formats(), panelFormats()...) {
 		list = append(list, aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }})

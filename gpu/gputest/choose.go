@@ -17,10 +17,15 @@ type chooseShape struct {
 	segments                [][2]int // position and rows
 	group                   int      // see cacheShape
 	broken                  bool     // some keys are NaN
+	block, local            int      // see gpu.Choose
 }
 
 func (c chooseShape) name() string {
-	return fmt.Sprintf("heads=%d/dim=%d/k=%d/at=%v/int8=%d/broken=%t", c.heads, c.dim, c.k, c.segments, c.group, c.broken)
+	name := fmt.Sprintf("heads=%d/dim=%d/k=%d/at=%v/int8=%d/broken=%t", c.heads, c.dim, c.k, c.segments, c.group, c.broken)
+	if c.block > 0 {
+		name += fmt.Sprintf("/block=%d/local=%d", c.block, c.local)
+	}
+	return name
 }
 
 func chooseCases() []testCase {
@@ -42,6 +47,16 @@ func chooseCases() []testCase {
 		{heads: 2, dim: 16, k: 2048, pageRows: 64, segments: [][2]int{{2500, 2}, {2046, 4}}},
 		{heads: 2, dim: 8, k: 700, pageRows: 64, segments: [][2]int{{5000, 1}}},
 		{heads: 4, dim: 32, k: 12, pageRows: 16, segments: [][2]int{{60, 9}}, broken: true},
+		// Blocks: of one position, of a few, of as many as a device scores together and of more, and
+		// of numbers that divide nothing.
+		{heads: 2, dim: 32, k: 3, pageRows: 16, segments: [][2]int{{0, 5}, {70, 2}, {12, 1}, {11, 1}}, block: 4, local: 1},
+		{heads: 1, dim: 1, k: 2, pageRows: 3, segments: [][2]int{{9, 3}}, block: 1, local: 2},
+		{heads: 5, dim: 40, k: 4, pageRows: 64, segments: [][2]int{{99, 9}, {300, 1}}, block: 7, local: 3},
+		{heads: 4, dim: 128, k: 16, pageRows: 64, segments: [][2]int{{2047, 2}, {5000, 1}}, block: 128, local: 1},
+		{heads: 3, dim: 16, k: 2, pageRows: 100, segments: [][2]int{{1900, 9}, {0, 3}}, block: 300, local: 1},
+		{heads: 2, dim: 8, k: 600, pageRows: 64, segments: [][2]int{{3000, 2}}, block: 4, local: 600},
+		{heads: 2, dim: 8, k: 3, pageRows: 64, segments: [][2]int{{2500, 1}}, block: 1100, local: 2},
+		{heads: 4, dim: 32, k: 12, pageRows: 16, segments: [][2]int{{160, 9}}, block: 5, local: 2, broken: true},
 	} {
 		all = append(all, testCase{"choose/" + c.name(), func(s *setup) { chooses(s, c) }})
 		if coded := c; c.dim%8 == 0 && !c.broken {
@@ -124,20 +139,24 @@ func chooses(s *setup, c chooseShape) {
 	a := attentionShape{segments: c.segments}
 	first, rows := a.rows()
 	data, weights := s.whole(0)(rows*c.heads*c.dim), s.whole(0)(rows*c.heads)
-	want := make([]int32, rows*c.k)
+	op := gpu.Choose{Q: s.input("Q", data).view(), Heads: c.heads, Dim: c.dim, K: c.k, Block: c.block, Local: c.local, Scale: 0.5}
+	if c.block == 0 {
+		op.Weights = s.input("Weights", weights).view()
+	}
+	width := op.Lists() * c.k // of a row of Chosen
+	want := make([]int32, rows*width)
 	for i := range want {
 		want[i] = poison
 	}
-	op := gpu.Choose{Q: s.input("Q", data).view(), Weights: s.input("Weights", weights).view(), Heads: c.heads, Dim: c.dim, K: c.k, Scale: 0.5}
 	for i, seg := range c.segments {
 		keys := s.cacheOf(fmt.Sprintf("sequence %d", i), cacheShape{c.pageRows, c.dim, c.group}, seg[0]+seg[1], seg[0]+seg[1], s.drawKeys(c))
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: keys.kv})
 		for r := range seg[1] {
 			at := first[i] + r
-			c.define(want[at*c.k:(at+1)*c.k], data[at*c.heads*c.dim:], weights[at*c.heads:], keys.k[:seg[0]+r+1])
+			c.define(want[at*width:(at+1)*width], data[at*c.heads*c.dim:], weights[at*c.heads:], keys.k[:seg[0]+r+1])
 		}
 	}
-	chosen := s.output("Chosen", rows*c.k)
+	chosen := s.output("Chosen", rows*width)
 	op.Chosen = chosen.view()
 	chosen.expectBytes(intBytes(want))
 	s.cmds.EncodeChoose(op)
@@ -158,24 +177,53 @@ func (s *setup) drawKeys(c chooseShape) func(n int) []float32 {
 
 // define is the definition of a row's choice.
 func (c *chooseShape) define(dst []int32, q, weights []float32, keys [][]float32) {
-	scores, order := make([]float64, len(keys)), make([]int32, len(keys))
-	for j, k := range keys {
-		order[j] = int32(j)
-		for h := range c.heads {
-			sum := 0.0
-			for d, x := range k {
-				sum += 0.5 * float64(q[h*c.dim+d]) * float64(x)
-			}
-			scores[j] += float64(weights[h]) * max(sum, 0)
+	product := func(h int, k []float32) (sum float64) {
+		for d, x := range k {
+			sum += 0.5 * float64(q[h*c.dim+d]) * float64(x)
 		}
+		return sum
+	}
+	if c.block == 0 {
+		scores := make([]float64, len(keys))
+		for j, k := range keys {
+			for h := range c.heads {
+				scores[j] += float64(weights[h]) * max(product(h, k), 0)
+			}
+		}
+		copy(dst, best(scores, c.k))
+		return
+	}
+	for h := range c.heads {
+		scores := make([]float64, (len(keys)-1)/c.block+1)
+		for b := range scores {
+			scores[b] = math.Inf(-1)
+			for _, k := range keys[b*c.block : min((b+1)*c.block, len(keys))] {
+				scores[b] = max(scores[b], product(h, k)) // NaN if one of them is
+			}
+		}
+		others := max(0, len(scores)-c.local)
+		list := best(scores[:others], c.k-c.local)
+		for b := others; b < len(scores); b++ {
+			list = append(list, int32(b))
+		}
+		copy(dst[h*c.k:(h+1)*c.k], list)
+	}
+}
+
+// best lists the k largest scores, or all if they are not more, rising: NaN before all, and of equal
+// ones the lower first.
+func best(scores []float64, k int) []int32 {
+	order := make([]int32, len(scores))
+	for j := range order {
+		order[j] = int32(j)
 		if math.IsNaN(scores[j]) {
 			scores[j] = math.Inf(1)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(scores[b], scores[a]) })
-	order = order[:min(c.k, len(order))]
+	order = order[:min(k, len(order))]
 	slices.Sort(order)
-	copy(dst, order)
+	return order
 }
 
 // rising draws n of the positions 0 to p, rising.
@@ -269,12 +317,22 @@ func aloneLayerNorm(s *setup, rows []int) *operand {
 }
 
 // aloneChoose has a sequence for each row: 200 positions of random numbers and more.
-func aloneChoose(s *setup, rows []int) *operand {
-	const heads, dim, k = 6, 32, 24
+func aloneChoose(s *setup, rows []int, block int) *operand {
+	const dim, k = 32, 24
+	heads := 6
+	if block > 0 { // each head chooses for itself
+		heads = 2
+	}
 	q, w := choose(s.normal(company*heads*dim), rows), choose(s.normal(company*heads), rows)
 	keys := s.cache("sequence", cacheShape{64, dim, 0}, 200+company, 200+company)
-	y := s.output("Chosen", len(rows)*k)
-	op := gpu.Choose{Q: s.input("Q", q).view(), Weights: s.input("Weights", w).view(), Chosen: y.view(), Heads: heads, Dim: dim, K: k, Scale: 0.2}
+	op := gpu.Choose{Q: s.input("Q", q).view(), Heads: heads, Dim: dim, K: k, Scale: 0.2}
+	if op.Block = block; block > 0 {
+		op.Local = 2
+	} else {
+		op.Weights = s.input("Weights", w).view()
+	}
+	y := s.output("Chosen", len(rows)*op.Lists()*k)
+	op.Chosen = y.view()
 	for i, r := range rows {
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: i, Rows: 1, Pos: 200 + r, KV: keys.kv})
 	}
@@ -283,20 +341,28 @@ func aloneChoose(s *setup, rows []int) *operand {
 }
 
 // piecesChosen appends the keys of each piece and chooses among what is there.
-func piecesChosen(s *setup, pieces []int, group int) []*operand {
-	const before, heads, dim, k = 1010, 6, 32, 40
-	n := total(pieces)
+func piecesChosen(s *setup, pieces []int, group, block int) []*operand {
+	const before, dim, k = 1010, 32, 40
+	n, heads := total(pieces), 6
+	if block > 0 {
+		heads = 2
+	}
 	keys := s.cache("sequence", cacheShape{64, dim, group}, before+n, before)
 	keys.kv.VOffset = keys.kv.KOffset
 	for _, p := range keys.pages {
 		p.where(func(int) bool { return true })
 	}
 	q, w, added := s.input("Q", s.normal(n*heads*dim)), s.input("Weights", s.normal(n*heads)), s.input("K", s.normal(n*dim))
-	y, row := s.output("Chosen", n*k), 0
+	op := gpu.Choose{Q: q.view(), Weights: w.view(), Heads: heads, Dim: dim, K: k, Scale: 0.2}
+	if block > 0 {
+		op.Weights, op.Block, op.Local = gpu.View{}, block, 1
+	}
+	y, row := s.output("Chosen", n*op.Lists()*k), 0
+	op.Chosen = y.view()
 	for _, p := range pieces {
-		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: keys.kv}}
-		s.cmds.EncodeAppendKV(gpu.AppendKV{K: added.view(), Segments: segments})
-		s.cmds.EncodeChoose(gpu.Choose{Q: q.view(), Weights: w.view(), Chosen: y.view(), Heads: heads, Dim: dim, K: k, Scale: 0.2, Segments: segments})
+		op.Segments = []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: keys.kv}}
+		s.cmds.EncodeAppendKV(gpu.AppendKV{K: added.view(), Segments: op.Segments})
+		s.cmds.EncodeChoose(op)
 		row += p
 	}
 	return []*operand{y}

@@ -16,7 +16,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), matmulCases(), edgeCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		routeCases(), chooseCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
+		routeCases(), chooseCases(), blockCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}
@@ -29,6 +29,7 @@ func Run(t *testing.T, d gpu.Device) {
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), newSetup) })
 	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
 	t.Run("chosen", func(t *testing.T) { testAllChosen(t, d) })
+	t.Run("blocks", func(t *testing.T) { testAllBlocks(t, d) })
 	t.Run("joined", func(t *testing.T) { testJoined(t, d) })
 	t.Run("device", func(t *testing.T) { testDevice(t, d) })
 }

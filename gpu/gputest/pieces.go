@@ -16,8 +16,9 @@ func testPieces(t *testing.T, d gpu.Device) {
 		name  string
 		build func(s *setup, pieces []int) []*operand
 	}{{"causalconv", piecesConv}, {"deltarule", piecesDelta},
-		{"choose", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 0) }},
-		{"choose/int8", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 16) }},
+		{"choose", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 0, 0) }},
+		{"choose/int8", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 16, 0) }},
+		{"choose/blocks", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 0, 12) }},
 		{"attention", func(s *setup, pieces []int) []*operand {
 			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0, false})
 		}},

@@ -19,7 +19,8 @@ type attnTask struct {
 	*vectors
 	q, y                    []float32
 	sinks                   []float32 // [heads], or nil
-	chosen                  []int32   // [rows, budget], or nil: the positions that rows attend to
+	op                      *gpu.Attention
+	chosen                  []int32 // [rows, kvHeads, budget], or nil: what rows attend to
 	budget                  int
 	qRowStride, qHeadStride int
 	heads, kvHeads          int
@@ -69,7 +70,7 @@ func (t *attnTask) queries(tile *attnTile) queries {
 	a := queries{vectors: t.vectors, kvHeads: tile.kvHeads, rows: tile.rows, heads: tile.heads, pos: tile.seg.Pos + tile.row - tile.seg.Row,
 		dim: t.dim, valueDim: t.valueDim, width: t.valueDim}
 	if t.chosen != nil { // one row, whose chosen positions count from 0
-		a.pos, a.width = min(t.budget-1, a.pos), t.dim
+		a.pos, a.width = t.op.Attended(a.pos)-1, t.dim
 	}
 	return a
 }
@@ -157,7 +158,8 @@ func (t *attnTask) doMerge(chunk int) {
 func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, until int) {
 	kv, at := &tile.seg.KV, tile.kvHead*t.dim
 	if t.chosen != nil {
-		t.attendChosen(a, kv, t.chosen[tile.row*t.budget:], first, end)
+		l := chosenList{t.chosen[(tile.row*t.kvHeads+tile.kvHead)*t.budget:], max(t.op.Block, 1)}
+		t.attendChosen(a, kv, &l, at, first, end)
 		return
 	}
 	if a.rows*a.heads < packedValues {

@@ -57,16 +57,16 @@ func (c *spanCut) chunk(i int) spanChunk {
 func (x *executor) runAttention(o *gpu.Attention) {
 	t := &x.attn
 	*t = attnTask{vectors: x.vectors, qRowStride: o.QRowStride, qHeadStride: o.QHeadStride, heads: o.Heads, kvHeads: o.KVHeads, dim: o.HeadDim,
-		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments}
+		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments, op: o}
 	rows, count, longest, last, ns := 0, 0, 0, 0, 0
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		rows = max(rows, s.Row+s.Rows)
 		count += s.Rows
 		longest = max(longest, s.Rows)
-		seen, read := s.Pos+s.Rows, s.Pos+s.Rows // positions that a row attends to, and that are read
+		seen := o.Attended(s.Pos + s.Rows - 1) // by the last row, and the positions that are read
+		read := seen
 		if o.Budget > 0 {
-			seen = min(seen, o.Budget)
 			read = seen * s.Rows
 		}
 		last = max(last, seen)
@@ -78,7 +78,7 @@ func (x *executor) runAttention(o *gpu.Attention) {
 		t.sinks = floatsAt(o.Sinks, o.Heads)
 	}
 	if o.Budget > 0 {
-		t.chosen, t.budget = intsAt(o.Chosen, rows*o.Budget), o.Budget
+		t.chosen, t.budget = intsAt(o.Chosen, rows*o.KVHeads*o.Budget), o.Budget
 	}
 	if !t.cutWide(x, longest, last, ns) {
 		t.cut(x, count, last, ns)
@@ -104,7 +104,7 @@ func (t *attnTask) mergeNS() int {
 // them, and if that leaves enough work for all threads.
 func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	threads, group := len(x.pool.workers)+1, t.heads/t.kvHeads
-	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim {
+	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim || t.chosen != nil {
 		return false
 	}
 	spread := threads > 1 && ns >= inlineNS

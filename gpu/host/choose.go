@@ -21,22 +21,30 @@ type chooseBand struct {
 	rows, at int // at: where their scores begin
 }
 
-// last returns the position of the band's last row.
-func (b *chooseBand) last() int { return b.seg.Pos + b.row - b.seg.Row + b.rows - 1 }
+// pos returns the position of the band's first row, and last that of its last.
+func (b *chooseBand) pos() int  { return b.seg.Pos + b.row - b.seg.Row }
+func (b *chooseBand) last() int { return b.pos() + b.rows - 1 }
 
-// chooseTask chooses positions. A chunk is a span of a band's scores, or, when these are there, the
-// choice of a band's rows.
+// chooseTask chooses entries: positions or blocks. A chunk is a span of a band's scores, or, when
+// these are there, the choice of a band's rows.
 type chooseTask struct {
 	*vectors
 	op         *gpu.Choose
 	q, weights []float32
 	chosen     []int32
+	block      int          // positions of an entry
 	bands      []chooseBand // kept from operation to operation, like what follows
-	scores     []float32    // [rows, stride]
+	scores     []float32    // [rows, lists, stride]
 	rows       int
 	stride     int
 	spans      int // of a band; 0: scores are there
 }
+
+// entries returns how many entries the band's last row sees.
+func (t *chooseTask) entries(b *chooseBand) int { return b.last()/t.block + 1 }
+
+// span returns how many entries a chunk scores.
+func (t *chooseTask) span() int { return max(1, chooseSpan/t.block) }
 
 func (t *chooseTask) do(s *scratch, chunk int) {
 	if t.spans == 0 {
@@ -44,14 +52,15 @@ func (t *chooseTask) do(s *scratch, chunk int) {
 		return
 	}
 	b := &t.bands[chunk/t.spans]
-	first := chunk % t.spans * chooseSpan
-	if end := min(first+chooseSpan, b.last()+1); first < end {
-		t.score(s, b, first, end)
+	first := chunk % t.spans * t.span()
+	if end := min(first+t.span(), t.entries(b)); first < end {
+		t.score(s, b, first*t.block, min(end*t.block, b.last()+1))
 	}
 }
 
-// score computes the scores of the positions from first to end. Each is a sum over the channels and
-// then over the heads, both in order, whatever is scored beside it.
+// score computes the scores of the entries that have the positions from first to end. A product is
+// a sum over the channels in order, and a position's score one over the heads in order, whatever is
+// scored beside it.
 func (t *chooseTask) score(s *scratch, b *chooseBand, first, end int) {
 	o := t.op
 	heads := b.rows * o.Heads
@@ -62,10 +71,14 @@ func (t *chooseTask) score(s *scratch, b *chooseBand, first, end int) {
 	for i := range heads {
 		t.norm(q[i*o.Dim:(i+1)*o.Dim], t.q[(b.row*o.Heads+i)*o.Dim:][:o.Dim], nil, o.Scale)
 	}
-	for p := first; p < end; p += attnBlock {
+	for p := first / attnBlock * attnBlock; p < end; p += attnBlock {
 		n := min(attnBlock, end-p)
 		t.transposeKeys(kt, pad, &b.seg.KV, 0, o.Dim, p, n)
 		t.multiply(products, q, kt, attnBlock, o.Dim, attnBlock, heads, o.Dim, n, false)
+		if o.Block > 0 {
+			t.raise(b, products, p, max(p, first), p+n)
+			continue
+		}
 		rectify(products)
 		for r := range b.rows {
 			weights := t.weights[(b.row+r)*o.Heads:][:o.Heads]
@@ -75,6 +88,34 @@ func (t *chooseTask) score(s *scratch, b *chooseBand, first, end int) {
 	}
 }
 
+// raise takes the products of the positions from first to end, of which those of position p come
+// first, into the scores of their blocks. A block begins with its first position.
+func (t *chooseTask) raise(b *chooseBand, products []float32, p, first, end int) {
+	for i := range b.rows * t.op.Heads {
+		scores := t.scores[b.at+i*t.stride:]
+		end := min(end, b.pos()+i/t.op.Heads+1)
+		for j := first; j < end; {
+			n := min(t.block-j%t.block, end-j)
+			most, k := largest(products[i*attnBlock+j-p:][:n]), j/t.block
+			if j%t.block == 0 || most > scores[k] || most != most {
+				scores[k] = most
+			}
+			j += n
+		}
+	}
+}
+
+// largest returns the largest of at least one number, or NaN if one of them is.
+func largest(x []float32) float32 {
+	most := x[0]
+	for _, v := range x[1:] {
+		if v > most || v != v {
+			most = v
+		}
+	}
+	return most
+}
+
 // rectify replaces what is below 0 by 0, without a branch that nobody could predict. NaN stays.
 func rectify(x []float32) {
 	for i, v := range x {
@@ -82,17 +123,22 @@ func rectify(x []float32) {
 	}
 }
 
-// chooseBand chooses the positions of a band's rows.
+// chooseBand chooses for a band's rows.
 func (t *chooseTask) chooseBand(b *chooseBand) {
-	k := t.op.K
-	for r := range b.rows {
-		seen := b.last() - b.rows + r + 2
-		choosePositions(t.chosen[(b.row+r)*k:][:min(k, seen)], t.scores[b.at+r*t.stride:][:seen])
+	k, lists := t.op.K, t.op.Lists()
+	for i := range b.rows * lists {
+		seen := (b.pos()+i/lists)/t.block + 1
+		dst := t.chosen[(b.row*lists+i)*k:][:min(k, seen)]
+		given := min(t.op.Local, seen) // the last ones, in any case
+		chooseEntries(dst[:len(dst)-given], t.scores[b.at+i*t.stride:][:seen-given])
+		for j := range given {
+			dst[len(dst)-given+j] = int32(seen - given + j)
+		}
 	}
 }
 
-// choosePositions writes the positions of the largest scores, as many as dst has room for, rising.
-func choosePositions(dst []int32, scores []float32) {
+// chooseEntries writes which scores are the largest, as many as dst has room for, rising.
+func chooseEntries(dst []int32, scores []float32) {
 	least, equal := leastChosen(scores, len(dst))
 	n := 0
 	for i, s := range scores {
@@ -148,36 +194,38 @@ func (x *executor) runChoose(o *gpu.Choose) {
 	for i := range o.Segments {
 		rows = max(rows, o.Segments[i].Row+o.Segments[i].Rows)
 	}
-	t.vectors, t.op = x.vectors, o
-	t.q, t.weights, t.chosen = floatsAt(o.Q, rows*o.Heads*o.Dim), floatsAt(o.Weights, rows*o.Heads), intsAt(o.Chosen, rows*o.K)
+	t.vectors, t.op, t.block = x.vectors, o, max(o.Block, 1)
+	t.q, t.chosen = floatsAt(o.Q, rows*o.Heads*o.Dim), intsAt(o.Chosen, rows*o.Lists()*o.K)
+	if o.Block == 0 {
+		t.weights = floatsAt(o.Weights, rows*o.Heads)
+	}
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		for r := 0; r < s.Rows; r += chooseRows {
 			b := chooseBand{seg: s, row: s.Row + r, rows: min(chooseRows, s.Rows-r)}
-			if len(t.bands) > 0 && (t.rows+b.rows)*max(t.stride, b.last()+1) > chooseScores {
+			if len(t.bands) > 0 && (t.rows+b.rows)*o.Lists()*max(t.stride, t.entries(&b)) > chooseScores {
 				x.chooseBands(t)
 			}
-			t.bands, t.rows, t.stride = append(t.bands, b), t.rows+b.rows, max(t.stride, b.last()+1)
+			t.bands, t.rows, t.stride = append(t.bands, b), t.rows+b.rows, max(t.stride, t.entries(&b))
 		}
 	}
 	x.chooseBands(t)
 	t.op, t.q, t.weights, t.chosen = nil, nil, nil, nil
 }
 
-// chooseBands scores the positions of the bands gathered so far and chooses. It takes the bands
-// away.
+// chooseBands scores what the bands gathered so far see and chooses. It takes the bands away.
 func (x *executor) chooseBands(t *chooseTask) {
 	const keyNS = 8 // to choose among scores, for each
 	o, floats, ns, keys := t.op, 0, 0, 0
 	for i := range t.bands {
 		b := &t.bands[i]
 		b.at = floats
-		floats += b.rows * t.stride
+		floats += b.rows * o.Lists() * t.stride
 		ns += x.vectors.multiplying(b.rows*(b.last()+1)*o.Heads*(o.Dim+2)) + x.vectors.moving((b.last()+1)*o.Dim)
-		keys += b.rows * (b.last() + 1)
+		keys += b.rows * o.Lists() * t.entries(b)
 	}
 	grow(&t.scores, floats)
-	t.scores, t.spans = t.scores[:cap(t.scores)], chunks(t.stride, chooseSpan)
+	t.scores, t.spans = t.scores[:cap(t.scores)], chunks(t.stride, t.span())
 	x.parallel(t, len(t.bands)*t.spans, ns)
 	t.spans = 0
 	x.parallel(t, len(t.bands), keyNS*keys)

@@ -14,7 +14,7 @@ type tile struct{ entry, rows uint32 }
 type attentionParams struct {
 	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
 	scale                                                                       float32
-	sinks, budget, _                                                            uint32
+	sinks, budget, block                                                        uint32
 	// bytes from a page's beginning
 	keys, values uint64
 }
@@ -99,8 +99,11 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 	}
 	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
 		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale,
-		uint32(flag(!a.Sinks.IsZero())), uint32(a.Budget), 0, keys, values}
+		uint32(flag(!a.Sinks.IsZero())), uint32(a.Budget), uint32(a.Block), keys, values}
 }
+
+// chosenBy is the CHOSEN of the kernels.
+func (a *attending) chosenBy() int { return flag(a.Budget > 0) + flag(a.Block > 0) }
 
 // sinks returns where the sinks are, or, without any, a place that no kernel looks at.
 func (a *attending) sinks() place {
@@ -166,7 +169,7 @@ func (a *attending) few(rows []attentionRow) {
 		n := min(together, len(rows)-first)
 		list := table(a.encoder, rows[first:first+n])
 		sums, ml := a.reserveParts(n, parts)
-		a.begin(a.op, "attention", a.HeadDim, a.valueDim, heads, flag(a.wide), a.format, flag(a.Budget > 0))
+		a.begin(a.op, "attention", a.HeadDim, a.valueDim, heads, flag(a.wide), a.format, a.chosenBy())
 		a.places(a.q)
 		a.tableAt(list)
 		a.pageTable(a.pages)
@@ -259,10 +262,7 @@ func (a *attending) rows() (few, many []attentionRow) {
 		s := &a.Segments[i]
 		first := uint32(a.set.sequences[i].first)
 		for r := range s.Rows {
-			pos := s.Pos + r
-			if a.Budget > 0 { // of a row that chooses, positions are entries of its list
-				pos = min(pos, a.Budget-1)
-			}
+			pos := a.Attended(s.Pos+r) - 1 // those of a row that chooses are counted in its list
 			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(pos), pages: first, pageRows: uint32(s.KV.PageRows)})
 		}
 	}
