@@ -103,7 +103,7 @@ func (t *attnTask) mergeNS() int {
 // cutWide chooses tiles with all heads if segments have few rows, the longest having longest of
 // them, and if that leaves enough work for all threads.
 func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
-	threads, group := len(x.pool.workers)+1, t.heads/t.kvHeads
+	threads, group := x.threads, t.heads/t.kvHeads
 	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim || t.chosen != nil {
 		return false
 	}
@@ -135,7 +135,7 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	if t.chosen != nil { // rows have nothing in common
 		t.perRow = 1
 	}
-	threads := len(x.pool.workers) + 1
+	threads := x.threads
 	spread := threads > 1 && ns >= inlineNS
 	if spread {
 		t.perRow = min(t.perRow, max(1, rows*t.kvHeads/x.spread()))

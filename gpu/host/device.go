@@ -37,8 +37,8 @@ const maxThreads = 1024
 type Config struct {
 	// Threads is how many goroutines compute at once, including the one that runs the operations. 0
 	// means all cores that this process may use by GOMAXPROCS, its affinity mask and its
-	// container's quota. Fewer leave cores to other programs; with more threads than cores they
-	// wait for each other.
+	// container's quota. Fewer leave cores to other programs. Of more, only GOMAXPROCS compute at
+	// once.
 	Threads int
 	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8
 	// is several times faster where many rows travel together. It rounds each input by up to 1/254
@@ -65,8 +65,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Device computes on the processor. Its methods may be called from many goroutines. Queues share
-// the worker threads, one operation at a time.
+// Device computes on the processor. Its methods may be called from many goroutines. All queues of
+// all devices share the process's worker threads, one operation at a time.
 type Device struct {
 	threads int
 	rounds  bool // inputs of products are rounded to 8 bits
@@ -85,7 +85,8 @@ type Device struct {
 
 var _ gpu.Device = (*Device)(nil)
 
-// New returns a device and starts its worker threads; Close ends them.
+// New returns a device and starts worker threads, as far as other devices have not. The last
+// device's Close ends them.
 func New(cfg Config) (*Device, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func New(cfg Config) (*Device, error) {
 		// set by hand it may exceed the number of cores.
 		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
 	}
-	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: newPool(threads - 1)}, nil
+	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: process.join(threads - 1)}, nil
 }
 
 // Name says what the device is: "host (2 threads, avx2)", "host (1 thread, avx512, int8)".
@@ -197,11 +198,12 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{d: d, kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
+	return &executor{d: d, kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool, threads: d.threads}
 }
 
-// Close ends the worker threads and releases the memory. It fails, and the device stays open, while
-// queues are open, buffers are not released or a Run is under way. Closing twice is a no-op.
+// Close ends the worker threads, if no other device is open, and releases the memory. It fails, and
+// the device stays open, while queues are open, buffers are not released or a Run is under way.
+// Closing twice is a no-op.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,6 +216,6 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	d.idle = nil
-	d.pool.close()
+	process.leave()
 	return d.dropSlab()
 }

@@ -3,12 +3,14 @@ package host
 import (
 	"bytes"
 	"errors"
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -246,6 +248,7 @@ func wait(t *testing.T, q gpu.Queue, c *gpu.Commands) error {
 
 // TestPool runs jobs of all sizes on more workers than cores. Every chunk must run once.
 func TestPool(t *testing.T) {
+	processors(t, 8)
 	for _, workers := range []int{0, 1, 4, 9} {
 		p := newPool(workers)
 		var callers sync.WaitGroup
@@ -256,7 +259,7 @@ func TestPool(t *testing.T) {
 				for range 1500 {
 					n := 1 + rng.IntN(40)
 					c := &counting{done: make([]atomic.Int32, n), spin: rng.IntN(200)}
-					p.run(&s, c, n, nil)
+					p.run(&s, c, n, workers+1, nil)
 					for i := range c.done {
 						if got := c.done[i].Load(); got != 1 {
 							t.Errorf("%d workers: chunk %d of %d ran %d times", workers, i, n, got)
@@ -271,29 +274,74 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestGate checks that workers enter while a job takes them, and that the last one to leave wakes a
-// waiting caller.
-func TestGate(t *testing.T) {
+// processors lets n threads run Go code at once during a test: a job wakes no more workers than
+// that.
+func processors(t *testing.T, n int) {
+	before := runtime.GOMAXPROCS(n)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// TestLateWorker runs jobs beside a worker that never comes: they must not wait for it.
+func TestLateWorker(t *testing.T) {
 	p := newPool(0)
-	if p.join() {
-		t.Error("a worker entered without a job")
+	p.parts, p.workers = make([]part, 2), []*worker{{id: 1}}
+	c := &counting{done: make([]atomic.Int32, 9)}
+	p.run(new(scratch), c, len(c.done), 2, nil)
+	for i := range c.done {
+		if n := c.done[i].Load(); n != 1 {
+			t.Errorf("chunk %d ran %d times, want once", i, n)
+		}
 	}
-	p.gate.Store(gateOpen)
-	if first, second := p.join(), p.join(); !first || !second {
-		t.Error("a worker could not enter an open job")
+}
+
+// TestCallerSleeps keeps a worker in a job until its caller, who has nothing left to do, sleeps.
+func TestCallerSleeps(t *testing.T) {
+	processors(t, 2)
+	p := newPool(1)
+	defer p.close()
+	var caller scratch
+	begun, slow := make(chan bool), false
+	p.run(&caller, scratchFunc(func(s *scratch) {
+		if s == &caller {
+			<-begun
+			return
+		}
+		close(begun)
+		for !p.waiting.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		slow = true
+	}), 2, 2, nil)
+	if !slow {
+		t.Error("the job ended before its worker")
 	}
-	p.gate.And(^gateOpen)
-	if p.join() {
-		t.Error("a worker entered after the gate was closed")
-	}
-	p.gate.Or(gateWaiting)
-	p.leave()
-	if len(p.empty) != 0 {
-		t.Error("the caller was woken with a worker inside")
-	}
-	p.leave()
-	if len(p.empty) != 1 {
-		t.Error("the last worker did not wake the caller")
+}
+
+// scratchFunc is a task for tests.
+type scratchFunc func(s *scratch)
+
+func (f scratchFunc) do(s *scratch, _ int) { f(s) }
+
+// TestHelped checks that the job's caller helps every thread, and others those near them, never
+// themselves.
+func TestHelped(t *testing.T) {
+	for threads := 1; threads <= 70; threads++ {
+		for id := range threads {
+			seen := map[int]bool{}
+			for k := range helps(id, threads) {
+				other := helped(id, k, threads)
+				if other == id || other < 0 || other >= threads {
+					t.Fatalf("thread %d of %d helps %d", id, threads, other)
+				}
+				seen[other] = true
+			}
+			switch {
+			case id == 0 && len(seen) != threads-1:
+				t.Errorf("the caller helps %d of %d threads", len(seen), threads)
+			case id > 0 && (!seen[(id+1)%threads] || len(seen) > 2*bits.Len(uint(threads))):
+				t.Errorf("thread %d of %d helps %v", id, threads, seen)
+			}
+		}
 	}
 }
 
@@ -304,6 +352,7 @@ func TestWorkerFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(gone)
+	processors(t, 2)
 	p := newPool(1)
 	defer p.close()
 	task := &faulting{mem: gone, faulted: make(chan struct{})}
@@ -316,7 +365,7 @@ func TestWorkerFault(t *testing.T) {
 			t.Errorf("the fault is %v, want a runtime.Error", c.value)
 		}
 	}()
-	p.run(&task.caller, task, 2, nil)
+	p.run(&task.caller, task, 2, 2, nil)
 }
 
 type faulting struct {

@@ -42,6 +42,7 @@ type executor struct {
 	kernels *kernels
 	vectors *vectors
 	pool    *pool
+	threads int     // of the device
 	scratch scratch // of the calling goroutine
 	pause   *pause  // nil: it never pauses
 	paused  bool    // somebody else's work runs in this goroutine
@@ -188,17 +189,17 @@ func (x *executor) do(ops []gpu.Op) int {
 // parallel runs all chunks of t, which take about ns nanoseconds together. It uses the pool if that
 // pays, and pauses between chunks if they take long.
 func (x *executor) parallel(t task, chunks, ns int) {
-	if len(x.pool.workers) == 0 || chunks == 1 || ns < inlineNS {
+	if x.threads == 1 || chunks == 1 || ns < inlineNS {
 		for i := range chunks {
 			t.do(&x.scratch, i)
 		}
 		return
 	}
 	if x.pause == nil || ns < pauseNS {
-		x.pool.run(&x.scratch, t, chunks, nil)
+		x.pool.runSoon(&x.scratch, t, chunks, x.threads, ns)
 		return
 	}
-	for done := x.pool.run(&x.scratch, t, chunks, x.pause); !done; done = x.pool.resume(&x.scratch, t, x.pause) {
+	for done := x.pool.run(&x.scratch, t, chunks, x.threads, x.pause); !done; done = x.pool.resume(&x.scratch, t, x.pause) {
 		x.yield()
 	}
 }
@@ -208,7 +209,7 @@ const pauseNS = 500_000
 
 // spread is how many chunks a task should have: several for each thread, so that a thread that
 // other work slows down takes fewer.
-func (x *executor) spread() int { return 4 * (len(x.pool.workers) + 1) }
+func (x *executor) spread() int { return 4 * x.threads }
 
 // chunkNS is about the most that a chunk should take, in estimated nanoseconds: urgent work waits
 // for the end of a chunk.

@@ -40,6 +40,7 @@ func (c *clock) worked(p *pause) int64 {
 // resume goes on with what run has left.
 func (p *pool) resume(s *scratch, t task, pause *pause) (done bool) {
 	p.mu.Lock()
+	p.threads = len(pause.spans)
 	chunks := 0
 	for i, span := range pause.spans {
 		p.parts[i].span.Store(span)
@@ -51,7 +52,7 @@ func (p *pool) resume(s *scratch, t task, pause *pause) (done bool) {
 // left notes which chunks a pause has left, and returns how many.
 func (p *pool) left(pause *pause) (chunks int) {
 	pause.spans = pause.spans[:0]
-	for i := range p.parts {
+	for i := range p.parts[:p.threads] {
 		span := p.parts[i].span.Load()
 		pause.spans = append(pause.spans, span)
 		chunks += int(span>>32) - int(uint32(span))

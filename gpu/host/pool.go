@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math/bits"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -33,94 +34,27 @@ func grow[T any](f *[]T, n int) []T {
 	return (*f)[:n]
 }
 
-// spinFor is how long an idle thread looks for work before it parks: longer than the stages take
-// between two layers, and than the small operations between two large ones, so that no thread has
-// to be woken within a token. It yields to other goroutines about every half microsecond. A device
-// that stays idle uses no processor time.
-const (
-	spinFor   = 100 * time.Microsecond
-	spinLoads = 500 // about half a microsecond
-)
-
-// spin waits a while for done and reports whether it became true.
-func spin(done func() bool) bool {
-	for began := time.Now(); ; {
-		for range spinLoads {
-			if done() {
-				return true
-			}
-		}
-		if time.Since(began) > spinFor {
-			return false
-		}
-		runtime.Gosched()
-	}
-}
-
-const (
-	gateOpen    = 1 << 32 // workers may join the job
-	gateWaiting = 1 << 33 // the job's caller is parked until the last worker has left
-)
-
-// pool runs one task at a time on its workers and the calling goroutine. It does not wait for a
-// worker that comes late and finds the gate closed.
+// pool runs one task at a time on its workers and the calling goroutine. Threads that work do not
+// write to memory that others read, but for a flag each and the parts of the job. The job does not
+// wait for a worker that comes late.
 type pool struct {
 	mu      sync.Mutex // held by the job
 	task    task
-	pause   *pause       // of the job, or nil
-	parts   []part       // of the job's chunks, one a thread, the caller's first
-	gate    atomic.Int64 // workers inside, and the flags above
-	epoch   atomic.Uint64
+	pause   *pause // of the job, or nil
+	threads int    // of the job
+	parts   []part // of the job's chunks, one a thread, the caller's first
 	failed  atomic.Pointer[chunkPanic]
-	empty   chan struct{} // the last worker has left
-	quit    atomic.Bool
 	workers []*worker
 	ended   sync.WaitGroup
-}
+	quit    atomic.Bool
+	caller  sleeper // of the job
 
-// part is the chunks from low to before high: low is the lower half of the word, high the upper.
-// The thread that owns the part takes chunks from the front, so that it walks through memory in
-// order; threads that have nothing left take them from the back. A part has a cache line to itself.
-type part struct {
-	span atomic.Uint64
-	_    [56]byte
-}
-
-func (p *part) set(low, high int) { p.span.Store(uint64(high)<<32 | uint64(low)) }
-
-// first takes the first chunk.
-func (p *part) first() (int, bool) {
-	for {
-		span := p.span.Load()
-		low, high := uint32(span), uint32(span>>32)
-		if low >= high {
-			return 0, false
-		}
-		if p.span.CompareAndSwap(span, span+1) {
-			return int(low), true
-		}
-	}
-}
-
-// last takes the last chunk.
-func (p *part) last() (int, bool) {
-	for {
-		span := p.span.Load()
-		low, high := uint32(span), uint32(span>>32)
-		if low >= high {
-			return 0, false
-		}
-		if p.span.CompareAndSwap(span, span-1<<32) {
-			return int(high - 1), true
-		}
-	}
-}
-
-type worker struct {
-	id      int // of its part
-	scratch scratch
-	parked  atomic.Bool
-	wake    chan struct{}
+	_       [lineBytes]byte
+	turn    atomic.Uint32 // odd while workers may join the job
+	waiting atomic.Bool   // the caller sleeps until no worker is inside
+	wanted  atomic.Int32  // sleeping workers that the job still has to wake
+	asleep  [(maxThreads + 63) / 64]atomic.Uint64
+	_       [lineBytes]byte
 }
 
 // chunkPanic says what a chunk panicked with, and where.
@@ -131,31 +65,61 @@ type chunkPanic struct {
 
 // newPool starts n workers.
 func newPool(n int) *pool {
-	p := &pool{empty: make(chan struct{}, 1), parts: make([]part, n+1)}
-	for i := range n {
-		p.workers = append(p.workers, &worker{id: i + 1, wake: make(chan struct{}, 1)})
+	p := new(pool)
+	p.grow(n)
+	return p
+}
+
+// grow adds workers until there are n.
+func (p *pool) grow(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.parts) <= n {
+		p.parts = make([]part, n+1)
 	}
-	for _, w := range p.workers {
+	for i := len(p.workers); i < n; i++ {
+		w := &worker{id: i + 1}
+		p.workers = append(p.workers, w)
 		p.ended.Go(func() { p.serve(w) })
 	}
-	return p
 }
 
 // close ends the workers. No job may be running.
 func (p *pool) close() {
 	p.quit.Store(true)
-	p.signal(len(p.workers))
+	p.turn.Add(1)
+	for p.rouseOne() {
+	}
 	p.ended.Wait()
 }
 
-// run runs all chunks of t and returns when they are done, or as soon as a pause is wanted that is
-// not nil: then it leaves the rest to resume, and reports false. s belongs to the calling
-// goroutine. If a chunk panics, run panics with a *chunkPanic after every thread has left the task.
-func (p *pool) run(s *scratch, t task, chunks int, pause *pause) (done bool) {
+// run runs all chunks of t on up to threads threads and returns when they are done, or as soon as a
+// pause is wanted that is not nil: then it leaves the rest to resume, and reports false. s belongs
+// to the calling goroutine. If a chunk panics, run panics with a *chunkPanic after every thread has
+// left the task.
+func (p *pool) run(s *scratch, t task, chunks, threads int, pause *pause) (done bool) {
 	p.mu.Lock()
-	n := len(p.parts)
-	for i := range p.parts {
-		p.parts[i].set(i*chunks/n, (i+1)*chunks/n)
+	return p.begin(s, t, chunks, threads, pause)
+}
+
+// runSoon is run for a task that should not wait for another device's longer than it would take to
+// run it alone, which is ns nanoseconds. Then it does so, in the calling goroutine.
+func (p *pool) runSoon(s *scratch, t task, chunks, threads, ns int) {
+	spent := max(0, spinFor-time.Duration(ns))
+	if p.mu.TryLock() || spin(&spent, p.mu.TryLock) {
+		p.begin(s, t, chunks, threads, nil)
+		return
+	}
+	for i := range chunks {
+		t.do(s, i)
+	}
+}
+
+// begin divides the chunks among the threads and runs them. The caller holds p.mu.
+func (p *pool) begin(s *scratch, t task, chunks, threads int, pause *pause) (done bool) {
+	p.threads = threads
+	for i := range threads {
+		p.parts[i].set(i*chunks/threads, (i+1)*chunks/threads)
 	}
 	return p.job(s, t, chunks, pause)
 }
@@ -163,12 +127,15 @@ func (p *pool) run(s *scratch, t task, chunks int, pause *pause) (done bool) {
 // job runs the chunks in parts. The caller holds p.mu, which job releases.
 func (p *pool) job(s *scratch, t task, chunks int, pause *pause) (done bool) {
 	p.task, p.pause = t, pause
-	p.failed.Store(nil)
-	p.gate.Store(gateOpen)
-	p.signal(min(len(p.workers), chunks-1))
+	p.turn.Add(1)
+	p.wake(min(p.threads, chunks) - 1)
 	p.work(s, 0)
-	p.shut()
+	p.turn.Add(1)
+	p.settle()
 	failed := p.failed.Load()
+	if failed != nil {
+		p.failed.Store(nil)
+	}
 	done = pause == nil || p.left(pause) == 0
 	p.task, p.pause = nil, nil
 	p.mu.Unlock()
@@ -178,109 +145,95 @@ func (p *pool) job(s *scratch, t task, chunks int, pause *pause) (done bool) {
 	return done
 }
 
-// signal tells the workers of a new epoch and wakes up to n that are parked.
-func (p *pool) signal(n int) {
-	p.epoch.Add(1)
-	for _, w := range p.workers {
-		if n == 0 {
-			return
-		}
-		if w.parked.Load() && w.parked.CompareAndSwap(true, false) {
-			w.wake <- struct{}{} // has room: one is sent each time it parks
-		}
-		n--
+// wake sees that n workers are awake, or as many as the runtime has processors for.
+func (p *pool) wake(n int) {
+	sleeping := 0
+	for i := range (len(p.workers) + 64) / 64 {
+		sleeping += bits.OnesCount64(p.asleep[i].Load())
 	}
-}
-
-// shut closes the gate and waits for the workers inside.
-func (p *pool) shut() {
-	p.gate.And(^gateOpen)
-	if spin(func() bool { return p.gate.Load() == 0 }) {
+	if sleeping == 0 {
 		return
 	}
-	for {
-		in := p.gate.Load()
-		if in == 0 {
-			return
-		}
-		if p.gate.CompareAndSwap(in, in|gateWaiting) {
-			<-p.empty
-			p.gate.Store(0)
-			return
+	n = min(n, runtime.GOMAXPROCS(0)-1) - (len(p.workers) - sleeping)
+	if n <= 0 {
+		return
+	}
+	p.wanted.Store(int32(n))
+	p.rouse(2)
+}
+
+// settle waits for the workers inside. The job must be closed.
+func (p *pool) settle() {
+	for _, w := range p.workers {
+		if w.inside.Load() {
+			p.settleOne(w)
 		}
 	}
 }
 
-// join enters the job if it still takes workers.
-func (p *pool) join() bool {
-	for {
-		in := p.gate.Load()
-		if in&gateOpen == 0 {
-			return false
+func (p *pool) settleOne(w *worker) {
+	left := func() bool { return !w.inside.Load() }
+	var spent time.Duration
+	for !spin(&spent, left) {
+		p.waiting.Store(true)
+		if !left() {
+			p.caller.sleep()
 		}
-		if p.gate.CompareAndSwap(in, in+1) {
-			return true
-		}
+		p.waiting.Store(false)
 	}
 }
 
-func (p *pool) leave() {
-	if p.gate.Add(-1) == gateWaiting {
-		p.empty <- struct{}{}
-	}
-}
-
-// work runs chunks until none is left. It begins with part id.
-func (p *pool) work(s *scratch, id int) {
+// work runs chunks and reports whether there were any. It begins with part id, and then helps other
+// threads.
+func (p *pool) work(s *scratch, id int) (worked bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.failed.CompareAndSwap(nil, &chunkPanic{r, debug.Stack()})
-			for i := range p.parts {
+			for i := range p.parts[:p.threads] {
 				p.parts[i].set(0, 0)
 			}
 		}
 	}()
-	for i, ok := p.parts[id].first(); ok; i, ok = p.parts[id].first() {
+	own := &p.parts[id]
+	for i, ok := own.first(); ok; i, ok = own.first() {
+		worked = true
 		p.task.do(s, i)
 		if p.paused() {
-			return
+			return true
 		}
 	}
-	for k := 1; k < len(p.parts); k++ {
-		other := &p.parts[(id+k)%len(p.parts)]
+	for k := range helps(id, p.threads) {
+		other := &p.parts[helped(id, k, p.threads)]
 		for i, ok := other.last(); ok; i, ok = other.last() {
+			worked = true
 			p.task.do(s, i)
 			if p.paused() {
-				return
+				return true
 			}
 		}
 	}
+	return worked
 }
 
-func (p *pool) serve(w *worker) {
-	debug.SetPanicOnFault(true) // weights may be a mapped file that lost its end
-	seen := uint64(0)
-	for {
-		seen = p.await(w, seen)
-		if p.quit.Load() {
-			return
-		}
-		if p.join() {
-			p.work(&w.scratch, w.id)
-			p.leave()
-		}
+// helps returns how many threads a thread helps. The first one, the job's caller, helps all: it
+// must not leave before all chunks are taken. The others help those nearest, so that not all of
+// them look at all parts.
+func helps(id, threads int) int {
+	if id == 0 {
+		return threads - 1
 	}
+	return 2 * bits.Len(uint(threads-1))
 }
 
-// await waits until the epoch differs from seen, and returns it.
-func (p *pool) await(w *worker, seen uint64) uint64 {
-	if spin(func() bool { return p.epoch.Load() != seen }) {
-		return p.epoch.Load()
+// helped returns the k-th thread that a thread helps: the caller takes one after the other, workers
+// those 1, 2, 4 and so on before and after.
+func helped(id, k, threads int) int {
+	if id == 0 {
+		return k + 1
 	}
-	w.parked.Store(true)
-	if e := p.epoch.Load(); e != seen && w.parked.CompareAndSwap(true, false) {
-		return e
+	d := 1 << (k / 2)
+	if k%2 == 1 {
+		d = -d
 	}
-	<-w.wake
-	return p.epoch.Load()
+	return (id + d + threads) % threads
 }

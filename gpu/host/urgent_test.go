@@ -118,10 +118,10 @@ func TestPoolPauses(t *testing.T) {
 		for range 300 {
 			var stop pause
 			task := &pausing{pause: &stop, every: 1 + rng.Int32N(9), counts: make([]atomic.Int32, 1+rng.IntN(60))}
-			for done := p.run(&s, task, len(task.counts), &stop); !done; done = p.resume(&s, task, &stop) {
+			for done := p.run(&s, task, len(task.counts), threads, &stop); !done; done = p.resume(&s, task, &stop) {
 				pauses++
 				other := &pausing{pause: &stop, every: 1 << 30, counts: make([]atomic.Int32, 7)}
-				p.run(&s, other, 7, nil)
+				p.run(&s, other, 7, threads, nil)
 				if n := other.ran.Load(); n != 7 {
 					t.Fatalf("%d threads: %d chunks of the other job ran, want 7", threads, n)
 				}
@@ -138,7 +138,7 @@ func TestPoolPauses(t *testing.T) {
 		}
 		task := &pausing{pause: new(pause), every: 3, counts: make([]atomic.Int32, 20)}
 		if n := testing.AllocsPerRun(50, func() {
-			for done := p.run(&s, task, 20, task.pause); !done; done = p.resume(&s, task, task.pause) {
+			for done := p.run(&s, task, 20, threads, task.pause); !done; done = p.resume(&s, task, task.pause) {
 				task.pause.wanted.Store(false)
 			}
 		}); n != 0 {

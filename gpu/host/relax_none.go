@@ -1,0 +1,6 @@
+//go:build noasm || (!amd64 && !arm64)
+
+package host
+
+// relax does nothing.
+func relax() {}
