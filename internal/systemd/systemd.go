@@ -52,7 +52,11 @@ func (s Supervisor) Ready(url string) { s.tell(daemon.SdNotifyReady + "\nSTATUS=
 // wants to know, as long as alive has no error. It does so while the server drains, too; done ends
 // that.
 func (s Supervisor) Watch(ctx context.Context, alive func(context.Context) error) (done func()) {
-	stopping := context.AfterFunc(ctx, func() { s.tell(daemon.SdNotifyStopping) })
+	told := make(chan struct{})
+	untold := context.AfterFunc(ctx, func() {
+		defer close(told)
+		s.tell(daemon.SdNotifyStopping)
+	})
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		s.Log.Warn("systemd's watchdog is not told anything", "error", err)
@@ -63,7 +67,9 @@ func (s Supervisor) Watch(ctx context.Context, alive func(context.Context) error
 		watching.Go(func() { s.tellAlive(ctx, alive, every/3) })
 	}
 	return func() {
-		stopping()
+		if !untold() {
+			<-told // before the program ends
+		}
 		cancel()
 		watching.Wait()
 	}
