@@ -193,8 +193,8 @@ func TestKVInt8SaveLoad(t *testing.T) {
 const kvInt8Loss = 0.02
 
 // TestKVInt8Fixtures reads the fixtures' longest prompt with 8-bit keys and values and wants logits
-// near the reference's, and not the same. A row of a model that chooses positions may choose another
-// one where two scores are close, and is another row then: few do, and they are left out.
+// near the reference's, and not the same. A row of a model that chooses positions may choose
+// another one where two scores are close, and is another row then: few do, and they are left out.
 func TestKVInt8Fixtures(t *testing.T) {
 	dev := device(t, 2)
 	for _, name := range fixtures.All() {

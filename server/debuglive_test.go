@@ -117,7 +117,7 @@ func TestDebugLive(t *testing.T) {
 		t.Fatalf("the first frame has %d cells", len(l.cells))
 	}
 	ended := make(chan struct{})
-	var wrote atomic.Bool // a request has been seen that writes
+	var wrote atomic.Bool // a request has been seen that writes, and what it has cost
 	go func() {
 		defer close(ended)
 		// Frames come rarely on a busy machine, so one request may pass between two of them.
@@ -134,12 +134,18 @@ func TestDebugLive(t *testing.T) {
 		}
 		for _, r := range f.Requests {
 			states[r.State] = true
-			wrote.Store(states["writing"])
 			if r.Key != "me" || r.Class != "interactive" || r.Limit != 200 || r.Path != "/v1/completions" || r.Prompt != nil && r.Prompt.Tokens < 200 {
 				t.Errorf("a request is %+v, prompt %+v", r, r.Prompt)
 			}
-			if r.State == "writing" && (r.Tokens == 0 || r.Sequence == 0 || r.Prompt == nil || r.Prompt.Done != r.Prompt.Tokens || r.Cost.Hit+r.Cost.Missed == 0) {
-				t.Errorf("a request that writes is %+v", r)
+			if r.State != "writing" {
+				continue
+			}
+			if r.Tokens == 0 || r.Sequence == 0 || r.Prompt == nil {
+				t.Fatalf("a request that writes is %+v", r)
+			}
+			// The server asks the engine's records first, so they may be behind its own figures.
+			if r.Prompt.Done == r.Prompt.Tokens && r.Cost.Hit+r.Cost.Missed > 0 {
+				wrote.Store(true)
 			}
 		}
 		// On a busy machine one submission may last for longer than a frame, in which no stage does
@@ -159,7 +165,7 @@ func TestDebugLive(t *testing.T) {
 	for range 3 { // what was still on its way
 		look(l.frame())
 	}
-	if !states["writing"] || len(states) > 3 {
+	if !wrote.Load() || len(states) > 3 {
 		t.Errorf("the states of requests were %v", states)
 	}
 	if answers := int(m.Engine().Records().Requests.Total() - before); told != answers || len(seen) == 0 {

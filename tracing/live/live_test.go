@@ -152,6 +152,17 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
+// What slots and queues held before a view was made is what they hold until there is news.
+func TestLevelsOfBefore(t *testing.T) {
+	l, _, _ := made()
+	l.Levels.Add(record.Level{Slots: 9, SlotsUsed: 7})
+	l.Levels.Add(record.Level{Slots: 9, SlotsUsed: 8})
+	v := New(l, record.Meta{Epoch: time.Now()})
+	if f := v.Frame(); f.Pipeline.Slots != 9 || f.Pipeline.SlotsUsed != 8 || f.Skipped != 0 {
+		t.Errorf("the first frame says %+v", f.Pipeline)
+	}
+}
+
 // A text's prompt advances with the steps that end, and costs what its requests did.
 func TestTexts(t *testing.T) {
 	l, v, at := made()

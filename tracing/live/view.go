@@ -37,8 +37,11 @@ func New(log *record.Log, meta record.Meta) *View {
 	// Of texts that are under way what there is of their past counts, too.
 	v.seen = cursors{
 		handled: log.Handled.End(), waits: log.Waits.End(), uses: log.Uses.End(), reads: log.Reads.End(), guesses: log.Guesses.End(),
-		evictions: log.Evictions.End(), submissions: log.Submissions.End(), levels: log.Levels.End(),
+		evictions: log.Evictions.End(), submissions: log.Submissions.End(),
 	}
+	// The last level that was told holds until the next one.
+	each(&log.Levels, &v.seen.levels, func(l *record.Level) { v.flow.level = *l })
+	v.seen.levels.Missed = 0
 	v.tokens.remember(v.began, v.seen)
 	return v
 }
