@@ -47,8 +47,8 @@ func chooseCases() []testCase {
 		{heads: 2, dim: 16, k: 2048, pageRows: 64, segments: [][2]int{{2500, 2}, {2046, 4}}},
 		{heads: 2, dim: 8, k: 700, pageRows: 64, segments: [][2]int{{5000, 1}}},
 		{heads: 4, dim: 32, k: 12, pageRows: 16, segments: [][2]int{{60, 9}}, broken: true},
-		// Blocks: of one position, of a few, of as many as a device scores together and of more, and
-		// of numbers that divide nothing.
+		// Blocks: of one position, of a few, of as many as a device scores together and of more,
+		// and of numbers that divide nothing.
 		{heads: 2, dim: 32, k: 3, pageRows: 16, segments: [][2]int{{0, 5}, {70, 2}, {12, 1}, {11, 1}}, block: 4, local: 1},
 		{heads: 1, dim: 1, k: 2, pageRows: 3, segments: [][2]int{{9, 3}}, block: 1, local: 2},
 		{heads: 5, dim: 40, k: 4, pageRows: 64, segments: [][2]int{{99, 9}, {300, 1}}, block: 7, local: 3},
@@ -210,8 +210,8 @@ func (c *chooseShape) define(dst []int32, q, weights []float32, keys [][]float32
 	}
 }
 
-// best lists the k largest scores, or all if they are not more, rising: NaN before all, and of equal
-// ones the lower first.
+// best lists the k largest scores, or all if they are not more, rising: NaN before all, and of
+// equal ones the lower first.
 func best(scores []float64, k int) []int32 {
 	order := make([]int32, len(scores))
 	for j := range order {
