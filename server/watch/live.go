@@ -26,6 +26,9 @@ const (
 	// livePause is how many times as long as a frame took to make nothing is done after it, for
 	// each listener: so all of them together take at most a hundredth of one processor.
 	livePause = 100
+	// liveRest bounds that: on a busy machine most of the time that a frame takes is waiting for a
+	// processor, and a feed that rests for half a minute after it tells nothing.
+	liveRest = 2 * time.Second
 )
 
 // Views answer those who look behind the scenes.
@@ -97,7 +100,7 @@ func (x *Views) Live(w http.ResponseWriter, r *http.Request) {
 		if out.Write(append(append([]byte("event: frame\ndata: "), body...), '\n')); out.Err != nil || m.Watched() != e {
 			return
 		}
-		wait.Reset(max(liveEvery, took*livePause*time.Duration(max(1, x.listeners.Load()))))
+		wait.Reset(min(max(liveEvery, took*livePause*time.Duration(max(1, x.listeners.Load()))), liveRest))
 	}
 }
 
