@@ -195,18 +195,22 @@ func (c *checker) matrix(name string, m *Matrix) {
 		groups = product(m.Rows, m.Cols/m.Format.Group())
 	}
 	c.numbers(name, "scales", m, m.Scales, groups, coding.ScaleBytes())
-	c.numbers(name, "biases", m, m.Biases, groups, coding.BiasBytes())
+	if coding.Factor() {
+		c.numbers(name, "factors", m, m.Biases, m.Rows, m.Format.BiasBytes(1, m.Cols))
+	} else {
+		c.numbers(name, "biases", m, m.Biases, groups, coding.BiasBytes())
+	}
 }
 
-// numbers requires a number of the given size for each group, or nothing if the format has none.
-// Kernels are given them as numbers of 2 bytes, whatever they are.
-func (c *checker) numbers(name, what string, m *Matrix, v View, groups, size int) {
+// numbers requires count numbers of the given size, or nothing if the format has none. Kernels are
+// given those of one byte as numbers of 2 bytes.
+func (c *checker) numbers(name, what string, m *Matrix, v View, count, size int) {
 	switch {
 	case !c.ok():
 	case size == 0 && v.Buf != nil:
 		c.fail("%s: format %v has no %s", name, m.Format, what)
 	case size != 0:
-		c.bytes(what, v, product(groups, size), 2)
+		c.bytes(what, v, product(count, size), max(size, 2))
 		if !c.ok() {
 			c.err.Why = name + " " + c.err.Why
 		}

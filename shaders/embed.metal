@@ -24,11 +24,14 @@ kernel void embed(device const uchar* codes [[buffer(0)]],
 #else
     const uint word = ((device const uint*)codes)[word_at(row, c / UNIT, p.cols / UNIT)];
     const ulong g = group_at(row, c >> p.group_bits, p.cols >> p.group_bits);
-#ifdef MAGNITUDES
+#ifdef UNBIASED
     y[i] = code_f32(word, code_bit(c % UNIT)) * scale_f32(scales, g);
+#ifdef FACTOR
+    y[i] *= ((device const float*)biases)[row];
+#endif
 #else
     const uint code = (word >> code_bit(c % UNIT)) & ((1u << BITS) - 1u);
-    y[i] = fma(float(code), bf16_f32(scales[g]), bf16_f32(biases[g]));
+    y[i] = fma(float(code), scale_f32(scales, g), scale_f32(biases, g));
 #endif
 #endif
   }

@@ -61,9 +61,14 @@ inline void unit_values(Weights w, uint row, uint unit, thread float* values) {
   const uint word = ((device const uint*)w.codes)[word_at(row, unit, words)];
   const ulong g = group_at(row, (unit * UNIT) >> w.group_bits, groups);
   const float s = scale_f32(w.scales, g);
-#ifdef MAGNITUDES
+#ifdef UNBIASED
 #pragma unroll
   for (uint c = 0; c < UNIT; c++) values[c] = code_f32(word, code_bit(c)) * s;
+#ifdef FACTOR
+  const float factor = row_factor(w, row);
+#pragma unroll
+  for (uint c = 0; c < UNIT; c++) values[c] *= factor;
+#endif
 #else
   const float b = scale_f32(w.biases, g);
 #pragma unroll

@@ -4,7 +4,10 @@
 // BITS is how the matrix is stored: 2, 4 or 8 for affine codes in groups of inputs with one scale
 // and one bias (bf16) a group, 16 for bf16, 32 for float. With MAGNITUDES codes of 4 bits are a sign
 // above 3 bits, which stand for so many halves as the constant has in that place, 4 bits each; a
-// group has a scale, a power of two of 8 bits (E8M0), and no bias. LAYOUT: 0 rows, one after the other; 1
+// group has a scale, a power of two of 8 bits (E8M0), and no bias. With FLOAT8 codes of 8 bits are
+// floats e4m3; a group has no bias. SCALE_F32: scales and biases are float32. SCALE_E4M3: scales are
+// floats e4m3 of 8 bits. FACTOR: what is a list of biases elsewhere is a float32 of each row, which
+// multiplies it. LAYOUT: 0 rows, one after the other; 1
 // panels of 16 rows, see model/quant, of which a simdgroup takes a whole one; 2 panels, of which it
 // takes any 4 rows. WIDE: the operands' places allow vectors to be loaded. XROWS is how many
 // vectors are multiplied at once.
@@ -49,6 +52,10 @@ inline uint4 rows_of(Weights w, uint first, uint lane) {
   return uint4(min(r, last), min(r + 1u, last), min(r + 2u, last), min(r + 3u, last));
 }
 
+#ifdef FACTOR
+inline float row_factor(Weights w, uint row) { return ((device const float*)w.biases)[row]; }
+#endif
+
 #if BITS <= 8
 // Where the word of a row's inputs lies, and its group's scale.
 inline ulong word_at(uint row, uint word, uint words) {
@@ -75,6 +82,13 @@ inline uint code_bit(uint i) {
 #endif
 }
 
+// A float e4m3: a sign, 4 bits of exponent, 3 bits of fraction.
+inline float e4m3_f32(uint code) {
+  const uint bits = code & 127u;
+  const float size = bits < 8u ? float(bits) * 0.001953125f : as_type<float>((bits << 20) + (120u << 23));
+  return (code & 128u) != 0u ? -size : size;
+}
+
 #ifdef MAGNITUDES
 // What the code at a bit stands for, in halves.
 inline float code_f32(uint word, uint bit) {
@@ -84,8 +98,15 @@ inline float code_f32(uint word, uint bit) {
 }
 // The scale of halves in a group.
 inline float scale_f32(device const ushort* scales, ulong group) {
+#ifdef SCALE_E4M3
+  return 0.5f * e4m3_f32(((device const uchar*)scales)[group]);
+#else
   return 0.5f * as_type<float>(max(uint(((device const uchar*)scales)[group]) << 23, 1u << 22));
+#endif
 }
+#else
+#ifdef FLOAT8
+inline float code_f32(uint word, uint bit) { return e4m3_f32(word >> bit); }
 #else
 // The code at a bit that is known when the kernel is compiled, as a float. Masked where it is,
 // under the exponent of 2^23, it reads as 2^23 + code·2^bit; a fused product and sum makes that
@@ -96,7 +117,17 @@ inline float code_f32(uint word, uint bit) {
   const float scale = as_type<float>((127u - at) << 23);
   return fma(as_type<float>((half_word & (((1u << BITS) - 1u) << at)) | 0x4b000000u), scale, -8388608.0f * scale);
 }
-inline float scale_f32(device const ushort* scales, ulong group) { return bf16_f32(scales[group]); }
+#endif
+inline float scale_f32(device const ushort* scales, ulong group) {
+#ifdef SCALE_F32
+  return ((device const float*)scales)[group];
+#else
+  return bf16_f32(scales[group]);
+#endif
+}
+#endif
+#if defined(MAGNITUDES) || defined(FLOAT8)
+#define UNBIASED
 #endif
 
 inline uint4 load_words(Weights w, uint4 r, uint word, uint words) {
@@ -109,7 +140,7 @@ inline uint4 load_words(Weights w, uint4 r, uint word, uint words) {
 #endif
 }
 inline float4 load_scales(device const ushort* p, uint4 r, uint group, uint groups) {
-#if LAYOUT == 1 && WIDE && !defined(MAGNITUDES)
+#if LAYOUT == 1 && WIDE && !defined(MAGNITUDES) && !defined(SCALE_F32)
   const ushort4 v = *(device const ushort4*)(p + group_at(r.x, group, groups));
   return float4(bf16_f32(v.x), bf16_f32(v.y), bf16_f32(v.z), bf16_f32(v.w));
 #else
@@ -160,7 +191,7 @@ inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, threa
   const uint words = w.cols / UNIT, groups = w.cols >> w.group_bits, group = i0 >> w.group_bits;
   const uint4 q = load_words(w, r, unit, words);
   const float4 s = load_scales(w.scales, r, group, groups);
-#ifndef MAGNITUDES
+#ifndef UNBIASED
   const float4 b = load_scales(w.biases, r, group, groups);
 #endif
   float4 d[XROWS];
@@ -187,7 +218,7 @@ inline void add_unit(Weights w, uint4 r, uint unit, device const float* x, threa
     }
   }
 #pragma unroll
-#ifdef MAGNITUDES
+#ifdef UNBIASED
   for (uint v = 0; v < XROWS; v++) acc[v] = fma(s, d[v], acc[v]);
 #else
   for (uint v = 0; v < XROWS; v++) acc[v] = fma(s, d[v], fma(b, float4(sum[v]), acc[v]));
@@ -250,6 +281,9 @@ inline void product(Weights w, uint first, device const float* x, thread const u
   for (uint i = sg * 32u + lane; i < XROWS * TILE; i += sgs * 32u) {
     float s = part[i];
     for (uint k = 1; k < sgs; k++) s += part[k * XROWS * TILE + i];
+#ifdef FACTOR
+    s *= row_factor(w, min(first + i % TILE, w.rows - 1u));
+#endif
     part[i] = s;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);

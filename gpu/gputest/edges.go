@@ -68,7 +68,7 @@ func edges(s *setup, f quant.Format, copies int) {
 // heldOff is how far off a device may hold the inputs of an affine matrix, see gpu.MatMul; nil: not
 // at all.
 func heldOff(f quant.Format, x []float32) []float64 {
-	if !f.Codes() {
+	if !f.Rounds() {
 		return nil
 	}
 	off := make([]float64, len(x))

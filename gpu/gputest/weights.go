@@ -19,8 +19,14 @@ type weights struct {
 	unchecked  bool      // nobody asks for products
 }
 
-// formats are all that kernels serve, in rows.
-func formats() []quant.Format { return quant.Formats() }
+// formats are all that kernels serve, in rows. Of codings whose kernels differ from others' in how
+// they read codes and scales alone there is one size of groups.
+func formats() []quant.Format {
+	return slices.DeleteFunc(quant.Formats(), func(f quant.Format) bool {
+		once := f.Coding() == quant.CodingQ4F || f.Coding() == quant.CodingQ8F || f.Coding() == quant.CodingFP8
+		return once && f.Group() != map[bool]int{true: 64, false: 128}[f.Rounds()]
+	})
+}
 
 // codeFormats are those of codes in groups.
 func codeFormats() []quant.Format {
@@ -41,6 +47,8 @@ var makers = map[quant.Coding]func(s *setup, name string, w *weights){
 	quant.CodingF32: (*setup).plainF32, quant.CodingBF16: (*setup).plainBF16,
 	quant.CodingQ2: (*setup).affine, quant.CodingQ4: (*setup).affine, quant.CodingQ8: (*setup).affine,
 	quant.CodingMXFP4: (*setup).mxfp4,
+	quant.CodingQ4F:   (*setup).affine, quant.CodingQ8F: (*setup).affine,
+	quant.CodingFP8: (*setup).fp8, quant.CodingNVFP4: (*setup).nvfp4,
 }
 
 // matrix makes a random matrix.
@@ -109,10 +117,16 @@ func (s *setup) affine(name string, w *weights) {
 		}
 	}
 	sb, bb := s.bf16s(scales), s.bf16s(biases)
-	w.fill = func(codes, sb, bb []byte) func() { return func() { w.dequantise(codes, sb, bb) } }(codes, sb, bb)
+	size, at := 2, bf16At
+	if f.Coding().ScaleBytes() == 4 {
+		sb, bb, size, at = f32Bytes(scales), f32Bytes(biases), 4, f32At
+	}
+	w.fill = func() {
+		w.dequantise(codes, func(g int) (scale, bias float64) { return at(sb, g), at(bb, g) })
+	}
 	w.Weight = s.place(name, w.arranged(quant.Weight, codes), 4).view()
-	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, sb), 2).view()
-	w.Biases = s.place(name+" biases", w.arranged(quant.Biases, bb), 2).view()
+	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, sb), size).view()
+	w.Biases = s.place(name+" biases", w.arranged(quant.Biases, bb), size).view()
 }
 
 // mxfp4Values are what the codes of MXFP4 stand for: a sign, 2 bits of exponent, 1 of fraction.
@@ -140,6 +154,71 @@ func (s *setup) mxfp4(name string, w *weights) {
 	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, scales), 2).view()
 }
 
+// e4m3Value is what a float of 8 bits stands for: a sign, 4 bits of exponent, 3 of fraction.
+func e4m3Value(code byte) float64 {
+	exp, frac := int(code>>3&15), float64(code&7)/8
+	v := math.Ldexp(1+frac, exp-7)
+	if exp == 0 {
+		v = math.Ldexp(frac, -6)
+	}
+	if code > 127 {
+		return -v
+	}
+	return v
+}
+
+// fp8 makes random codes that are numbers, and scales that are no power of two.
+func (s *setup) fp8(name string, w *weights) {
+	s.t.Helper()
+	codes, group := make([]byte, w.Rows*w.Cols), w.Format.Group()
+	for i := range codes {
+		if codes[i] = byte(s.rng.Uint32()); codes[i]&0x7f == 0x7f {
+			codes[i]--
+		}
+		if codes[i]&0x40 != 0 && s.rng.IntN(4) != 0 { // fewer of the largest: a row has many sizes
+			codes[i] &^= 0x40
+		}
+	}
+	scales := make([]float32, len(codes)/group)
+	for g := range scales {
+		scales[g] = (0.5 + s.rng.Float32()) / 64
+	}
+	sb := f32Bytes(scales)
+	w.fill = func() {
+		for i := range w.values {
+			w.set(i, e4m3Value(codes[i])*f32At(sb, i/group), 0)
+		}
+	}
+	w.Weight = s.place(name, w.arranged(quant.Weight, codes), 4).view()
+	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, sb), 4).view()
+}
+
+// nvfp4 makes random codes, scales of which one in 16 is the least there is, and factors of rows.
+func (s *setup) nvfp4(name string, w *weights) {
+	s.t.Helper()
+	codes, scales, factors := make([]byte, w.Rows*w.Cols/2), make([]byte, w.Rows*w.Cols/16), make([]float32, w.Rows)
+	for i := range codes {
+		codes[i] = byte(s.rng.Uint32())
+	}
+	for i := range scales {
+		if scales[i] = byte(0x20 + s.rng.IntN(0x20)); s.rng.IntN(16) == 0 {
+			scales[i] = 1
+		}
+	}
+	for i := range factors {
+		factors[i] = (0.5 + s.rng.Float32()) / 2
+	}
+	w.fill = func() {
+		for i := range w.values {
+			code := codes[i/2] >> (i % 2 * 4) & 15
+			w.set(i, mxfp4Values[code]*e4m3Value(scales[i/16])*float64(factors[i/w.Cols]), 0)
+		}
+	}
+	w.Weight = s.place(name, w.arranged(quant.Weight, codes), 4).view()
+	w.Scales = s.place(name+" scales", w.arranged(quant.Scales, scales), 2).view()
+	w.Biases = s.place(name+" factors", w.arranged(quant.Biases, f32Bytes(factors)), 4).view()
+}
+
 // arranged returns a part of the matrix in its layout; rows has it row after row.
 func (w *weights) arranged(p quant.Part, rows []byte) []byte {
 	if w.Format.Layout == quant.Rows {
@@ -152,10 +231,10 @@ func (w *weights) arranged(p quant.Part, rows []byte) []byte {
 
 // dequantise sets every element from codes in rows: bits wide, least significant first in
 // little-endian 32-bit words.
-func (w *weights) dequantise(codes, scales, biases []byte) {
+func (w *weights) dequantise(codes []byte, numbers func(group int) (scale, bias float64)) {
 	perWord, mask := 32/w.Format.Bits(), uint32(1)<<w.Format.Bits()-1
 	for i := 0; i < len(w.values); i += perWord {
-		scale, bias := bf16At(scales, i/w.Format.Group()), bf16At(biases, i/w.Format.Group())
+		scale, bias := numbers(i / w.Format.Group())
 		word := binary.LittleEndian.Uint32(codes[i/perWord*4:])
 		for k := range perWord {
 			w.set(i+k, float64(word&mask)*scale, bias)
@@ -171,6 +250,17 @@ func (s *setup) bf16s(f []float32) []byte {
 		binary.LittleEndian.PutUint16(b[2*i:], uint16(math.Float32bits(v)>>16))
 	}
 	return b
+}
+
+func f32Bytes(f []float32) (b []byte) {
+	for _, v := range f {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+func f32At(b []byte, i int) float64 {
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
 }
 
 func bf16At(b []byte, i int) float64 {

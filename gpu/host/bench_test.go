@@ -57,8 +57,10 @@ func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Ma
 			m.Scales.Buf.Bytes()[i] = 0x78 // 2^-7
 		}
 	}
+	if n := f.BiasBytes(rows, cols); n > 0 {
+		m.Biases = benchBytes(b, d, n)
+	}
 	if f.Affine() {
-		m.Biases = benchBytes(b, d, f.BiasBytes(rows, cols))
 		for i := 1; i < m.Scales.Buf.Len(); i += 2 {
 			m.Scales.Buf.Bytes()[i-1], m.Scales.Buf.Bytes()[i], m.Biases.Buf.Bytes()[i] = 0, 0x3c, 0xbd
 		}
@@ -123,6 +125,12 @@ func BenchmarkMatMul(b *testing.B) {
 	q4p.Layout = quant.Panels
 	formats := []quant.Format{q4p, q4, quant.Affine(8, 64).In(quant.Panels, quant.PanelRows),
 		quant.Affine(2, 64).In(quant.Panels, quant.PanelRows), quant.MXFP4.In(quant.Panels, quant.PanelRows), quant.BF16, quant.F32}
+	for _, f := range quant.Formats() {
+		switch f.String() {
+		case "q4fg64", "q8fg64", "fp8g128", "nvfp4":
+			formats = append(formats, f.In(quant.Panels, quant.PanelRows))
+		}
+	}
 	for _, f := range formats {
 		for _, rows := range []int{1, 2, 3, 4, 5, 8, 16, 32, 64, 128} {
 			b.Run(fmt.Sprintf("format=%v/rows=%d", f, rows), func(b *testing.B) {

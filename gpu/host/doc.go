@@ -30,7 +30,10 @@
 //
 // Codes of MXFP4 stand for a float each, which a table holds; there is no bias. With inputs of 8
 // bits they are whole numbers of halves above -6, so that code is the number of halves, scale is
-// scale/2 and bias is -6·scale above. NEON has no kernels for them and runs the portable ones.
+// scale/2 and bias is -6·scale above. Those of NVFP4 are the same; each output is multiplied by its
+// row's factor in the end. Codes of FP8 are floats, too, but no whole numbers of anything: inputs
+// stay float32 whatever Config.Activations says. NEON has no kernels for these, nor for codes with
+// float32 scales, and runs the portable ones.
 //
 // # Other matrices
 //

@@ -96,7 +96,7 @@ func bound(c gpu.Clamp, gate, up []float32) {
 
 // input returns the rows that w multiplies: exact or rounded.
 func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
-	if t.rounds && w.format.Codes() {
+	if t.rounds && w.format.Rounds() {
 		return r.rows(w.format.Group())
 	}
 	return *exact
@@ -128,8 +128,8 @@ func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 }
 
 // wanted marks the size of the groups in which m's inputs are rounded.
-func (t *expertTask) wanted(groups *[3]bool, m *gpu.Matrix) {
-	if t.rounds && m.Format.Codes() {
+func (t *expertTask) wanted(groups *[groupSizes]bool, m *gpu.Matrix) {
+	if t.rounds && m.Format.Rounds() {
 		groups[groupAt(m.Format.Group())] = true
 	}
 }
@@ -176,17 +176,17 @@ func (x *executor) runExperts(o *gpu.Experts) {
 	t.up = floatRows(gpu.View{Buf: o.Scratch.Buf, Offset: o.Scratch.Offset + 4*inner}, pairs, inner, 2*inner)
 	t.y = floatRows(o.Y, pairs, dim, dim)
 
-	var in, hidden [3]bool
+	var in, hidden [groupSizes]bool
 	first := t.uses[0] // all have the same formats
 	t.wanted(&in, &first.Gate)
 	t.wanted(&in, &first.Up)
 	t.wanted(&hidden, &first.Down)
-	if in != [3]bool{} {
+	if in != [groupSizes]bool{} {
 		x.round(&x.inputs, &t.x, o.Rows, o.Rows, dim, in)
 	}
 	count, ns := t.phase(x, false)
 	x.parallel(t, count, ns)
-	if hidden != [3]bool{} {
+	if hidden != [groupSizes]bool{} {
 		l := t.hidden
 		l.list = x.pairs
 		x.round(&x.hiddens, &l, len(x.pairs), pairs, inner, hidden)

@@ -172,15 +172,15 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 		}
 		t.products = append(t.products, p)
 	}
-	var groups [3]bool
+	var groups [groupSizes]bool
 	for i := range t.products {
 		p := &t.products[i]
-		if x.rounds && p.w.format.Codes() && !ops[i].(*gpu.MatMul).Exact {
+		if x.rounds && p.w.format.Rounds() && !ops[i].(*gpu.MatMul).Exact {
 			p.in.int8s = true
 			groups[groupAt(p.w.format.Group())] = true
 		}
 	}
-	if groups != [3]bool{} {
+	if groups != [groupSizes]bool{} {
 		x.round(&x.inputs, &t.products[0].in, t.rows, t.rows, o.W.Cols, groups)
 	}
 	total := 0

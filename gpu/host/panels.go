@@ -3,6 +3,7 @@ package host
 import (
 	"unsafe"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -145,6 +146,10 @@ func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p in
 	first := p * panelRows
 	n := min(panelRows+a.yStep/4, w.rows-first)
 	whole := n%panelRows == 0
+	var factors []float32
+	if w.format.Coding().Factor() {
+		factors = gpu.Floats(w.biases, w.rows)[first : first+n]
+	}
 	for i := i0; i < i1; {
 		rows := k.height(table, i1-i)
 		a.rows = rows
@@ -162,6 +167,18 @@ func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p in
 				copy(out.floats(i + j)[first:first+n], s.y[j][:n])
 			}
 		}
+		if factors != nil {
+			for j := range rows {
+				times(out.floats(i + j)[first:first+n], factors)
+			}
+		}
 		i += rows
+	}
+}
+
+// times multiplies sums of rows by the rows' factors.
+func times(y, factors []float32) {
+	for o, f := range factors {
+		y[o] *= f
 	}
 }

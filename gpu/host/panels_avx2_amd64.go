@@ -164,6 +164,111 @@ func mulInt8MXFP4N4AVX2(a *byte)
 //go:noescape
 func mulF32MXFP4N4AVX2(a *byte)
 
+// mulInt8Q4FN1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN1AVX2(a *byte)
+
+// mulF32Q4FN1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN1AVX2(a *byte)
+
+// mulInt8Q4FN2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN2AVX2(a *byte)
+
+// mulF32Q4FN2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN2AVX2(a *byte)
+
+// mulInt8Q4FN4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN4AVX2(a *byte)
+
+// mulF32Q4FN4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN4AVX2(a *byte)
+
+// mulInt8Q8FN1AVX2 multiplies a panel of 8-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN1AVX2(a *byte)
+
+// mulF32Q8FN1AVX2 multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN1AVX2(a *byte)
+
+// mulInt8Q8FN2AVX2 multiplies a panel of 8-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN2AVX2(a *byte)
+
+// mulF32Q8FN2AVX2 multiplies a panel of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN2AVX2(a *byte)
+
+// mulInt8Q8FN4AVX2 multiplies a panel of 8-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN4AVX2(a *byte)
+
+// mulF32Q8FN4AVX2 multiplies a panel of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN4AVX2(a *byte)
+
+// mulF32FP8N1AVX2 multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N1AVX2(a *byte)
+
+// mulF32FP8N2AVX2 multiplies a panel of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N2AVX2(a *byte)
+
+// mulF32FP8N4AVX2 multiplies a panel of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N4AVX2(a *byte)
+
+// mulInt8NVFP4N1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N1AVX2(a *byte)
+
+// mulF32NVFP4N1AVX2 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N1AVX2(a *byte)
+
+// mulInt8NVFP4N2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N2AVX2(a *byte)
+
+// mulF32NVFP4N2AVX2 multiplies a panel of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N2AVX2(a *byte)
+
+// mulInt8NVFP4N4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N4AVX2(a *byte)
+
+// mulF32NVFP4N4AVX2 multiplies a panel of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N4AVX2(a *byte)
+
 // quantiseAVX2 rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.
 //
 //go:noescape

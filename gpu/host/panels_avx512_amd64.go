@@ -244,6 +244,181 @@ func mulInt8MXFP4N6AVX512(a *byte)
 //go:noescape
 func mulF32MXFP4N6AVX512(a *byte)
 
+// mulInt8Q4FN1AVX512 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN1AVX512(a *byte)
+
+// mulF32Q4FN1AVX512 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN1AVX512(a *byte)
+
+// mulInt8Q4FN2AVX512 multiplies two panels of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN2AVX512(a *byte)
+
+// mulF32Q4FN2AVX512 multiplies two panels of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN2AVX512(a *byte)
+
+// mulInt8Q4FN3AVX512 multiplies two panels of 4-bit codes by 3 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN3AVX512(a *byte)
+
+// mulF32Q4FN3AVX512 multiplies two panels of 4-bit codes by 3 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN3AVX512(a *byte)
+
+// mulInt8Q4FN4AVX512 multiplies two panels of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN4AVX512(a *byte)
+
+// mulF32Q4FN4AVX512 multiplies two panels of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN4AVX512(a *byte)
+
+// mulInt8Q4FN6AVX512 multiplies two panels of 4-bit codes by 6 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q4FN6AVX512(a *byte)
+
+// mulF32Q4FN6AVX512 multiplies two panels of 4-bit codes by 6 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q4FN6AVX512(a *byte)
+
+// mulInt8Q8FN1AVX512 multiplies a panel of 8-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN1AVX512(a *byte)
+
+// mulF32Q8FN1AVX512 multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN1AVX512(a *byte)
+
+// mulInt8Q8FN2AVX512 multiplies two panels of 8-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN2AVX512(a *byte)
+
+// mulF32Q8FN2AVX512 multiplies two panels of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN2AVX512(a *byte)
+
+// mulInt8Q8FN3AVX512 multiplies two panels of 8-bit codes by 3 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN3AVX512(a *byte)
+
+// mulF32Q8FN3AVX512 multiplies two panels of 8-bit codes by 3 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN3AVX512(a *byte)
+
+// mulInt8Q8FN4AVX512 multiplies two panels of 8-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN4AVX512(a *byte)
+
+// mulF32Q8FN4AVX512 multiplies two panels of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN4AVX512(a *byte)
+
+// mulInt8Q8FN6AVX512 multiplies two panels of 8-bit codes by 6 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8Q8FN6AVX512(a *byte)
+
+// mulF32Q8FN6AVX512 multiplies two panels of 8-bit codes by 6 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32Q8FN6AVX512(a *byte)
+
+// mulF32FP8N1AVX512 multiplies a panel of 8-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N1AVX512(a *byte)
+
+// mulF32FP8N2AVX512 multiplies two panels of 8-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N2AVX512(a *byte)
+
+// mulF32FP8N3AVX512 multiplies two panels of 8-bit codes by 3 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N3AVX512(a *byte)
+
+// mulF32FP8N4AVX512 multiplies two panels of 8-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N4AVX512(a *byte)
+
+// mulF32FP8N6AVX512 multiplies two panels of 8-bit codes by 6 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32FP8N6AVX512(a *byte)
+
+// mulInt8NVFP4N1AVX512 multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N1AVX512(a *byte)
+
+// mulF32NVFP4N1AVX512 multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N1AVX512(a *byte)
+
+// mulInt8NVFP4N2AVX512 multiplies two panels of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N2AVX512(a *byte)
+
+// mulF32NVFP4N2AVX512 multiplies two panels of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N2AVX512(a *byte)
+
+// mulInt8NVFP4N3AVX512 multiplies two panels of 4-bit codes by 3 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N3AVX512(a *byte)
+
+// mulF32NVFP4N3AVX512 multiplies two panels of 4-bit codes by 3 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N3AVX512(a *byte)
+
+// mulInt8NVFP4N4AVX512 multiplies two panels of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N4AVX512(a *byte)
+
+// mulF32NVFP4N4AVX512 multiplies two panels of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N4AVX512(a *byte)
+
+// mulInt8NVFP4N6AVX512 multiplies two panels of 4-bit codes by 6 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8NVFP4N6AVX512(a *byte)
+
+// mulF32NVFP4N6AVX512 multiplies two panels of 4-bit codes by 6 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32NVFP4N6AVX512(a *byte)
+
 // quantiseAVX512 rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.
 //
 //go:noescape

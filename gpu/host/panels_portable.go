@@ -16,7 +16,9 @@ func portableTable() (t codingTable) {
 		k := &t[c]
 		k.dequantise = portableDequantise(c)
 		for range maxTile {
-			k.int8s = append(k.int8s, func(a *byte) { portableInt8s((*panelArgs)(unsafe.Pointer(a)), c) })
+			if c.Stepped() {
+				k.int8s = append(k.int8s, func(a *byte) { portableInt8s((*panelArgs)(unsafe.Pointer(a)), c) })
+			}
 			k.floats = append(k.floats, func(a *byte) { portableFloats((*panelArgs)(unsafe.Pointer(a)), c) })
 		}
 	}
@@ -78,7 +80,7 @@ func portableFloats(a *panelArgs, c quant.Coding) {
 			row := weights[:a.group]
 			if bits == 8 {
 				for i, q := range codes[:a.group] {
-					row[i] = float32(float32(q)*scale) + bias
+					row[i] = float32(c.Value(int(q))*scale) + bias
 				}
 			} else {
 				for q := range values[:1<<bits] {
@@ -171,8 +173,12 @@ func (k *kernels) arrangePanel(codes, scales, biases []byte, w *matrix, p int) {
 		p        quant.Part
 		dst, src []byte
 	}{{quant.Scales, scales, w.scales}, {quant.Biases, biases, w.biases}} {
-		if n := w.format.PartBytes(part.p, 1, w.cols); n > 0 {
-			k.arrangeNumbers(part.dst, part.src[first*n:(first+panelRows)*n], w.cols/w.format.Group())
+		n, groups := w.format.PartBytes(part.p, 1, w.cols), w.cols/w.format.Group()
+		if part.p == quant.Biases && w.format.Coding().Factor() {
+			groups = 1
+		}
+		if n > 0 {
+			k.arrangeNumbers(part.dst, part.src[first*n:(first+panelRows)*n], groups)
 		}
 	}
 }
@@ -189,8 +195,13 @@ func (k *kernels) arrangeNumbers(dst, src []byte, groups int) {
 	for g := done; g < groups; g++ {
 		for lane := range panelRows {
 			to, from := dst[size*(g*panelRows+lane):], src[lane*width+size*g:]
-			if to[0] = from[0]; size == 2 {
-				to[1] = from[1]
+			switch size {
+			case 4:
+				copy(to[:4], from[:4])
+			case 2:
+				to[0], to[1] = from[0], from[1]
+			default:
+				to[0] = from[0]
 			}
 		}
 	}

@@ -38,6 +38,14 @@ func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 	}
 }
 
+// quantiser returns what rounds groups of a size. Assembly takes 32 inputs at a time.
+func (k *kernels) quantiser(group int) func(q *int8, scales, x *float32, group, groups int) {
+	if group < 32 {
+		return quantiseGo
+	}
+	return k.quantise
+}
+
 // wholeNumber returns the integer nearest to v, ties to even, for |v| below 2^22: the float32 sum
 // has no room for a fraction.
 func wholeNumber(v float32) int32 {
@@ -45,14 +53,21 @@ func wholeNumber(v float32) int32 {
 	return int32(math.Float32bits(float32(v+shift))) - 0x4b400000
 }
 
+// leastGroup is the size of the smallest groups, and groupSizes how many sizes there are, each twice
+// the one before.
+const (
+	leastGroup = 16
+	groupSizes = 4
+)
+
 // groupAt returns the index in tables of groups of n.
-func groupAt(n int) int { return bits.TrailingZeros(uint(n)) - 5 }
+func groupAt(n int) int { return bits.TrailingZeros(uint(n / leastGroup)) }
 
 // rounded is rows of X as int8 kernels take them, for each size of the groups in which they are
 // rounded.
 type rounded struct {
 	cols int
-	mem  [3][]byte // see groupAt; kept
+	mem  [groupSizes][]byte // see groupAt; kept
 }
 
 // recordBytes returns the bytes of a row: int8 [cols], scales and sums, padded to whole cache
@@ -72,8 +87,8 @@ type roundTask struct {
 	kernels *kernels
 	in      rowList
 	out     *rounded
-	groups  [3]bool // see groupAt
-	count   int     // of the list
+	groups  [groupSizes]bool // see groupAt
+	count   int              // of the list
 	per     int
 }
 
@@ -84,10 +99,10 @@ func (t *roundTask) do(_ *scratch, chunk int) {
 			if !wanted {
 				continue
 			}
-			group := 32 << g
+			group := leastGroup << g
 			n := recordBytes(t.out.cols, group)
 			record := t.out.mem[g][t.in.row(i)*n:][:n]
-			t.kernels.quantise((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[t.out.cols])), &x[0],
+			t.kernels.quantiser(group)((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[t.out.cols])), &x[0],
 				group, t.out.cols/group)
 		}
 	}
@@ -95,11 +110,11 @@ func (t *roundTask) do(_ *scratch, chunk int) {
 
 // round fills out with count rows of in's list, rounded in each size of groups that is wanted. Rows
 // have cols inputs.
-func (x *executor) round(out *rounded, in *rowList, count, rows, cols int, groups [3]bool) {
+func (x *executor) round(out *rounded, in *rowList, count, rows, cols int, groups [groupSizes]bool) {
 	out.cols = cols
 	for g, wanted := range groups {
 		if wanted {
-			growBytes(&out.mem[g], rows*recordBytes(cols, 32<<g))
+			growBytes(&out.mem[g], rows*recordBytes(cols, leastGroup<<g))
 			out.mem[g] = out.mem[g][:cap(out.mem[g])]
 		}
 	}

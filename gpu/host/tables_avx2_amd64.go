@@ -31,4 +31,27 @@ var avx2Codings = codingTable{
 		arrange:    arrange4AVX2,
 		dequantise: dequantiseMXFP4AVX2,
 	},
+	quant.CodingQ4F: {
+		int8s:      []panelKernel{mulInt8Q4FN1AVX2, mulInt8Q4FN2AVX2, nil, mulInt8Q4FN4AVX2},
+		floats:     []panelKernel{mulF32Q4FN1AVX2, mulF32Q4FN2AVX2, nil, mulF32Q4FN4AVX2},
+		arrange:    arrange4AVX2,
+		dequantise: dequantiseQ4FAVX2,
+	},
+	quant.CodingQ8F: {
+		int8s:      []panelKernel{mulInt8Q8FN1AVX2, mulInt8Q8FN2AVX2, nil, mulInt8Q8FN4AVX2},
+		floats:     []panelKernel{mulF32Q8FN1AVX2, mulF32Q8FN2AVX2, nil, mulF32Q8FN4AVX2},
+		arrange:    arrange8AVX2,
+		dequantise: dequantiseQ8FAVX2,
+	},
+	quant.CodingFP8: {
+		floats:     []panelKernel{mulF32FP8N1AVX2, mulF32FP8N2AVX2, nil, mulF32FP8N4AVX2},
+		arrange:    arrange8AVX2,
+		dequantise: dequantiseFP8AVX2,
+	},
+	quant.CodingNVFP4: {
+		int8s:      []panelKernel{mulInt8NVFP4N1AVX2, mulInt8NVFP4N2AVX2, nil, mulInt8NVFP4N4AVX2},
+		floats:     []panelKernel{mulF32NVFP4N1AVX2, mulF32NVFP4N2AVX2, nil, mulF32NVFP4N4AVX2},
+		arrange:    arrange4AVX2,
+		dequantise: dequantiseNVFP4AVX2,
+	},
 }

@@ -31,4 +31,27 @@ var avx512Codings = codingTable{
 		arrange:    arrange4AVX512,
 		dequantise: dequantiseMXFP4AVX512,
 	},
+	quant.CodingQ4F: {
+		int8s:      []panelKernel{mulInt8Q4FN1AVX512, mulInt8Q4FN2AVX512, mulInt8Q4FN3AVX512, mulInt8Q4FN4AVX512, nil, mulInt8Q4FN6AVX512},
+		floats:     []panelKernel{mulF32Q4FN1AVX512, mulF32Q4FN2AVX512, mulF32Q4FN3AVX512, mulF32Q4FN4AVX512, nil, mulF32Q4FN6AVX512},
+		arrange:    arrange4AVX512,
+		dequantise: dequantiseQ4FAVX512,
+	},
+	quant.CodingQ8F: {
+		int8s:      []panelKernel{mulInt8Q8FN1AVX512, mulInt8Q8FN2AVX512, mulInt8Q8FN3AVX512, mulInt8Q8FN4AVX512, nil, mulInt8Q8FN6AVX512},
+		floats:     []panelKernel{mulF32Q8FN1AVX512, mulF32Q8FN2AVX512, mulF32Q8FN3AVX512, mulF32Q8FN4AVX512, nil, mulF32Q8FN6AVX512},
+		arrange:    arrange8AVX512,
+		dequantise: dequantiseQ8FAVX512,
+	},
+	quant.CodingFP8: {
+		floats:     []panelKernel{mulF32FP8N1AVX512, mulF32FP8N2AVX512, mulF32FP8N3AVX512, mulF32FP8N4AVX512, nil, mulF32FP8N6AVX512},
+		arrange:    arrange8AVX512,
+		dequantise: dequantiseFP8AVX512,
+	},
+	quant.CodingNVFP4: {
+		int8s:      []panelKernel{mulInt8NVFP4N1AVX512, mulInt8NVFP4N2AVX512, mulInt8NVFP4N3AVX512, mulInt8NVFP4N4AVX512, nil, mulInt8NVFP4N6AVX512},
+		floats:     []panelKernel{mulF32NVFP4N1AVX512, mulF32NVFP4N2AVX512, mulF32NVFP4N3AVX512, mulF32NVFP4N4AVX512, nil, mulF32NVFP4N6AVX512},
+		arrange:    arrange4AVX512,
+		dequantise: dequantiseNVFP4AVX512,
+	},
 }

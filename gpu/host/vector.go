@@ -118,10 +118,13 @@ func (v *vectors) row(dst []float32, m *matrix, o int) {
 	first, lane := o/l.rows*l.rows, o%l.rows
 	number := f.Coding().ScaleBytes()
 	word, group, bias := first*rowBytes+4*lane, first*scaleBytes+number*lane, 0
-	if len(m.biases) > 0 {
+	if f.Coding().BiasBytes() > 0 {
 		bias = group
 	}
 	k.dequantise(dst, m.weight[word:], m.scales[group:], m.biases[bias:], l.shifts[f.Coding()][:], f.Group(), 4*l.rows, number*l.rows)
+	if f.Coding().Factor() {
+		v.norm(dst, dst, nil, f.Coding().RowFactor(m.biases, o))
+	}
 }
 
 // codeRow says how a row of codes lies in a layout.

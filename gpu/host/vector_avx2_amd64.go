@@ -84,6 +84,26 @@ func dequantiseQ8AVX2(dst []float32, words []byte, scales []byte, biases []byte,
 //go:noescape
 func dequantiseMXFP4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
+// dequantiseQ4FAVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseQ4FAVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
+// dequantiseQ8FAVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseQ8FAVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
+// dequantiseFP8AVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseFP8AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
+// dequantiseNVFP4AVX2 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseNVFP4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
 // widen8AVX2 writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.
 //
 //go:noescape

@@ -84,6 +84,26 @@ func dequantiseQ8AVX512(dst []float32, words []byte, scales []byte, biases []byt
 //go:noescape
 func dequantiseMXFP4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
 
+// dequantiseQ4FAVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseQ4FAVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
+// dequantiseQ8FAVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseQ8FAVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
+// dequantiseFP8AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseFP8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
+// dequantiseNVFP4AVX512 writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseNVFP4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+
 // widen8AVX512 writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.
 //
 //go:noescape

@@ -1309,6 +1309,194 @@ DATA avx512signs<>+24(SB)/4, $0x80000000
 DATA avx512signs<>+28(SB)/4, $0x80000000
 GLOBL avx512signs<>(SB), RODATA|NOPTR, $32
 
+// func dequantiseQ4FAVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// Requires: AVX, AVX2
+TEXT ·dequantiseQ4FAVX512(SB), NOSPLIT, $0-144
+	MOVQ    dst_len+8(FP), AX
+	MOVQ    dst_base+0(FP), CX
+	MOVQ    words_base+24(FP), DX
+	MOVQ    scales_base+48(FP), BX
+	MOVQ    biases_base+72(FP), SI
+	MOVQ    shifts_base+96(FP), DI
+	MOVQ    wordStride+128(FP), R8
+	MOVQ    groupStride+136(FP), R9
+	VMOVUPS avx512vectormask4<>+0(SB), Y0
+	VMOVUPS (DI), Y1
+
+groups:
+	VBROADCASTSS (BX), Y2
+	VBROADCASTSS (SI), Y3
+	MOVQ         group+120(FP), DI
+	SUBQ         DI, AX
+
+words:
+	VPBROADCASTD (DX), Y4
+	VPSRLVD      Y1, Y4, Y4
+	VPAND        Y0, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y3, Y4, Y4
+	VMOVUPS      Y4, (CX)
+	ADDQ         R8, DX
+	ADDQ         $0x00000020, CX
+	SUBQ         $0x00000008, DI
+	JNZ          words
+	ADDQ         R9, BX
+	ADDQ         R9, SI
+	TESTQ        AX, AX
+	JNZ          groups
+	VZEROUPPER
+	RET
+
+// func dequantiseQ8FAVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// Requires: AVX, AVX2
+TEXT ·dequantiseQ8FAVX512(SB), NOSPLIT, $0-144
+	MOVQ    dst_len+8(FP), AX
+	MOVQ    dst_base+0(FP), CX
+	MOVQ    words_base+24(FP), DX
+	MOVQ    scales_base+48(FP), BX
+	MOVQ    biases_base+72(FP), SI
+	MOVQ    shifts_base+96(FP), DI
+	MOVQ    wordStride+128(FP), R8
+	MOVQ    groupStride+136(FP), R9
+	VMOVUPS avx512vectormask8<>+0(SB), X0
+	VMOVUPS (DI), X1
+
+groups:
+	VBROADCASTSS (BX), X2
+	VBROADCASTSS (SI), X3
+	MOVQ         group+120(FP), DI
+	SUBQ         DI, AX
+
+words:
+	VPBROADCASTD (DX), X4
+	VPSRLVD      X1, X4, X4
+	VPAND        X0, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X2, X4, X4
+	VADDPS       X3, X4, X4
+	VMOVUPS      X4, (CX)
+	ADDQ         R8, DX
+	ADDQ         $0x00000010, CX
+	SUBQ         $0x00000004, DI
+	JNZ          words
+	ADDQ         R9, BX
+	ADDQ         R9, SI
+	TESTQ        AX, AX
+	JNZ          groups
+	VZEROUPPER
+	RET
+
+// func dequantiseFP8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// Requires: AVX, AVX2
+TEXT ·dequantiseFP8AVX512(SB), NOSPLIT, $0-144
+	MOVQ    dst_len+8(FP), AX
+	MOVQ    dst_base+0(FP), CX
+	MOVQ    words_base+24(FP), DX
+	MOVQ    scales_base+48(FP), BX
+	MOVQ    biases_base+72(FP), SI
+	MOVQ    shifts_base+96(FP), SI
+	MOVQ    wordStride+128(FP), DI
+	MOVQ    groupStride+136(FP), R8
+	VMOVUPS avx512vectormask8<>+0(SB), X0
+	VMOVUPS (SI), X0
+
+groups:
+	VBROADCASTSS (BX), X1
+	MOVQ         group+120(FP), SI
+	SUBQ         SI, AX
+
+words:
+	VPBROADCASTD (DX), X2
+	VPSRLVD      X0, X2, X2
+	VPSLLD       $0x18, X2, X2
+	VPSRAD       $0x04, X2, X2
+	VPAND        avx512float88<>+0(SB), X2, X2
+	VMULPS       avx512power8<>+0(SB), X2, X2
+	VMULPS       X1, X2, X2
+	VMOVUPS      X2, (CX)
+	ADDQ         DI, DX
+	ADDQ         $0x00000010, CX
+	SUBQ         $0x00000004, SI
+	JNZ          words
+	ADDQ         R8, BX
+	TESTQ        AX, AX
+	JNZ          groups
+	VZEROUPPER
+	RET
+
+DATA avx512float88<>+0(SB)/4, $0x87f00000
+DATA avx512float88<>+4(SB)/4, $0x87f00000
+DATA avx512float88<>+8(SB)/4, $0x87f00000
+DATA avx512float88<>+12(SB)/4, $0x87f00000
+DATA avx512float88<>+16(SB)/4, $0x87f00000
+DATA avx512float88<>+20(SB)/4, $0x87f00000
+DATA avx512float88<>+24(SB)/4, $0x87f00000
+DATA avx512float88<>+28(SB)/4, $0x87f00000
+GLOBL avx512float88<>(SB), RODATA|NOPTR, $32
+
+DATA avx512power8<>+0(SB)/4, $0x7b800000
+DATA avx512power8<>+4(SB)/4, $0x7b800000
+DATA avx512power8<>+8(SB)/4, $0x7b800000
+DATA avx512power8<>+12(SB)/4, $0x7b800000
+DATA avx512power8<>+16(SB)/4, $0x7b800000
+DATA avx512power8<>+20(SB)/4, $0x7b800000
+DATA avx512power8<>+24(SB)/4, $0x7b800000
+DATA avx512power8<>+28(SB)/4, $0x7b800000
+GLOBL avx512power8<>(SB), RODATA|NOPTR, $32
+
+// func dequantiseNVFP4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
+// Requires: AVX, AVX2
+TEXT ·dequantiseNVFP4AVX512(SB), NOSPLIT, $0-144
+	MOVQ    dst_len+8(FP), AX
+	MOVQ    dst_base+0(FP), CX
+	MOVQ    words_base+24(FP), DX
+	MOVQ    scales_base+48(FP), BX
+	MOVQ    biases_base+72(FP), SI
+	MOVQ    shifts_base+96(FP), SI
+	MOVQ    wordStride+128(FP), DI
+	MOVQ    groupStride+136(FP), R8
+	VMOVUPS avx512vectormask4<>+0(SB), Y0
+	VMOVUPS (SI), Y0
+
+groups:
+	VPBROADCASTB (BX), Y1
+	VPSRLD       $0x18, Y1, Y1
+	VPSLLD       $0x14, Y1, Y1
+	VMULPS       avx512power8<>+0(SB), Y1, Y1
+	MOVQ         group+120(FP), SI
+	SUBQ         SI, AX
+
+words:
+	VPBROADCASTD (DX), Y2
+	VPSRLVD      Y0, Y2, Y2
+	VMOVUPS      avx512magnitudesNVFP4<>+0(SB), Y3
+	VPSLLD       $0x1c, Y2, Y4
+	VPERMPS      Y3, Y2, Y2
+	VPAND        avx512signs<>+0(SB), Y4, Y4
+	VPXOR        Y4, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (CX)
+	ADDQ         DI, DX
+	ADDQ         $0x00000020, CX
+	SUBQ         $0x00000008, SI
+	JNZ          words
+	ADDQ         R8, BX
+	TESTQ        AX, AX
+	JNZ          groups
+	VZEROUPPER
+	RET
+
+DATA avx512magnitudesNVFP4<>+0(SB)/4, $(0.0)
+DATA avx512magnitudesNVFP4<>+4(SB)/4, $(0.5)
+DATA avx512magnitudesNVFP4<>+8(SB)/4, $(1.0)
+DATA avx512magnitudesNVFP4<>+12(SB)/4, $(1.5)
+DATA avx512magnitudesNVFP4<>+16(SB)/4, $(2.0)
+DATA avx512magnitudesNVFP4<>+20(SB)/4, $(3.0)
+DATA avx512magnitudesNVFP4<>+24(SB)/4, $(4.0)
+DATA avx512magnitudesNVFP4<>+28(SB)/4, $(6.0)
+GLOBL avx512magnitudesNVFP4<>(SB), RODATA|NOPTR, $32
+
 // func widen8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)
 // Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·widen8AVX512(SB), NOSPLIT, $0-104

@@ -90,8 +90,8 @@ func TestRow(t *testing.T) {
 	for _, f := range panelFormats() {
 		cols := 3 * f.Group()
 		rng := rand.New(rand.NewPCG(uint64(f.Bits()), uint64(f.Group())))
-		m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: bytesBeside(rng, f.WeightBytes(rows, cols)),
-			scales: numbers(rng, f, f.ScaleBytes(rows, cols)), biases: numbers(rng, f, f.BiasBytes(rows, cols))}
+		m := matrix{rows: rows, cols: cols, format: f, rowBytes: f.WeightBytes(1, cols), weight: codesBeside(rng, f, f.WeightBytes(rows, cols))}
+		m.fillNumbers(rng)
 		panels := inPanels(&m)
 		eachVectors(t, func(t *testing.T, v *vectors) {
 			for o := range rows {

@@ -21,14 +21,27 @@ func define(name string, value int) string {
 // codingDefines returns the lines that tell kernels how a matrix is stored, see product.metal.
 func codingDefines(c quant.Coding) string {
 	text := fmt.Sprintf("#define BITS %d\n", c.Bits())
-	if !c.Codes() || c.Itself() {
+	if !c.Codes() {
 		return text
 	}
-	halves := uint32(0)
-	for code := range 8 {
-		halves |= uint32(2*c.Value(code)) << (4 * code)
+	switch {
+	case c.Itself():
+	case c.Bits() == 8:
+		text += "#define FLOAT8\n"
+	default:
+		halves := uint32(0)
+		for code := range 8 {
+			halves |= uint32(2*c.Value(code)) << (4 * code)
+		}
+		text += fmt.Sprintf("#define MAGNITUDES %#xu\n", halves)
 	}
-	return text + fmt.Sprintf("#define MAGNITUDES %#xu\n", halves)
+	if c.ScaleBytes() == 4 {
+		text += "#define SCALE_F32\n"
+	}
+	if c.Factor() {
+		text += "#define SCALE_E4M3\n#define FACTOR\n"
+	}
+	return text
 }
 
 // kernelDefines is the table of kernels: the names of the #define lines of each, in the order in

@@ -7,9 +7,9 @@ import (
 )
 
 // Unpack widens row row of a [rows, cols] matrix to dst [cols]. weight, scales and biases are the
-// whole matrix as stored; parts that the format has not are not looked at. Products are exact,
-// because a code times a bf16 scale has at most 16 significant bits, and the sum is rounded. The
-// caller has checked the format (Validate) and the lengths (PartBytes).
+// whole matrix as stored; parts that the format has not are not looked at. Each step is rounded to
+// float32. A product with a scale of 8 bits or fewer is exact: its significant bits are at most 16.
+// The caller has checked the format (Validate) and the lengths (PartBytes).
 func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, row int) {
 	dst = dst[:cols]
 	d := &codings[f.Coding()]
@@ -29,6 +29,18 @@ func (f Format) Unpack(dst []float32, cols int, weight, scales, biases []byte, r
 		for i := g * group; i < (g+1)*group; i++ {
 			dst[i] = x.of(int(w[i/perByte] >> (i % perByte * d.bits) & mask))
 		}
+	}
+	f.scaleRow(dst, biases, row)
+}
+
+// scaleRow multiplies a row by its factor, if it has one.
+func (f Format) scaleRow(dst []float32, factors []byte, row int) {
+	if !f.Coding().Factor() {
+		return
+	}
+	factor := f.Coding().RowFactor(factors, row)
+	for i := range dst {
+		dst[i] *= factor
 	}
 }
 

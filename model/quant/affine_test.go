@@ -85,9 +85,12 @@ func TestUnpackMXFP4(t *testing.T) {
 	}
 }
 
-// Whole steps mean the values.
+// Whole steps mean the values, where values are whole steps.
 func TestSteps(t *testing.T) {
 	for _, c := range quant.Codings() {
+		if !c.Stepped() {
+			continue
+		}
 		step, least := c.Steps()
 		for code := range 1 << c.Bits() {
 			whole := c.Whole(code)

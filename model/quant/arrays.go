@@ -13,7 +13,7 @@ type Part uint8
 const (
 	Weight   Part = iota // numbers or codes
 	Scales               // of groups
-	Biases               // of groups
+	Biases               // of groups; or factors of rows, see Coding.Factor
 	NumParts = iota
 )
 
@@ -42,6 +42,14 @@ func (f Format) PartBytes(p Part, rows, cols int) int {
 	}
 }
 
+// numberBytes returns the bytes of a scale, a bias or a factor.
+func (f Format) numberBytes(p Part) int {
+	if p == Biases && f.Coding().Factor() {
+		return scaleF32.bytes
+	}
+	return f.Coding().ScaleBytes()
+}
+
 // Arrays describes the arrays of a [rows, cols] matrix, in the order of parts.
 func (f Format) Arrays(rows, cols int) []Array {
 	d := &codings[f.Coding()]
@@ -51,6 +59,9 @@ func (f Format) Arrays(rows, cols int) []Array {
 		out = append(out, Array{Part: Scales, DType: d.scale.dtype, Shape: []int{rows, groups}})
 		if d.biased {
 			out = append(out, Array{Part: Biases, DType: d.scale.dtype, Shape: []int{rows, groups}})
+		}
+		if d.factor {
+			out = append(out, Array{Part: Biases, DType: scaleF32.dtype, Shape: []int{rows}})
 		}
 	}
 	for i := range out {

@@ -1,7 +1,6 @@
 package quant
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -24,6 +23,14 @@ const (
 	// Floats of 4 bits, e2m1, in groups that share a power of two: MXFP4 of OCP's microscaling
 	// formats.
 	CodingMXFP4
+	// Whole numbers whose scales and biases are float32: what was published with float16 numbers, or
+	// with zero points, is seldom exact in bf16.
+	CodingQ4F
+	CodingQ8F
+	// Floats of 8 bits, e4m3, in groups that share a float32 scale.
+	CodingFP8
+	// Floats of 4 bits, e2m1, in groups that share a scale e4m3; a row has a float32 factor.
+	CodingNVFP4
 	NumCodings = iota
 )
 
@@ -37,11 +44,14 @@ type coding struct {
 	widen func(dst []float32, src []byte)
 
 	// The rest is of codes.
-	groups []int        // sizes of groups: inputs that share a scale
-	scale  *groupFloat  // of a group
-	biased bool         // a group has a bias, too, stored as the scale is
-	values *[16]float32 // what codes of 4 bits stand for; nil: codes stand for themselves
-	// Values are whole numbers of steps above least: kernels multiply these by integers.
+	groups []int       // sizes of groups: inputs that share a scale
+	scale  *groupFloat // of a group
+	biased bool        // a group has a bias, too, stored as the scale is
+	// A row has a float32 that multiplies all its numbers. It lies where others have biases.
+	factor bool
+	values []float32 // what codes stand for; nil: codes stand for themselves
+	// Values are whole numbers of steps above least: kernels multiply these by integers. A step of 0
+	// means that they are not.
 	step, least float32
 }
 
@@ -50,14 +60,21 @@ type groupFloat struct {
 	dtype string // in files
 	bytes int
 	widen func(b []byte) float32
+	// number reports whether a scale may be in a file: it is a number and has no sign. nil: any may.
+	number func(b []byte) bool
 }
 
-var scaleBF16 = groupFloat{"BF16", 2, func(b []byte) float32 { return BF16ToF32(binary.LittleEndian.Uint16(b)) }}
+var scaleBF16 = groupFloat{"BF16", 2, func(b []byte) float32 { return BF16ToF32(binary.LittleEndian.Uint16(b)) }, nil}
+
+var scaleF32 = groupFloat{"F32", 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }, nil}
+
+// scaleE4M3 has numbers up to 448. Kernels do not look at the sign.
+var scaleE4M3 = groupFloat{"U8", 1, func(b []byte) float32 { return e4m3[b[0]] }, func(b []byte) bool { return b[0] < 0x7f }}
 
 // noE8M0 is the E8M0 scale that is no number; others are 2^(e-127).
 const noE8M0 = 255
 
-var scaleE8M0 = groupFloat{"U8", 1, func(b []byte) float32 { return e8m0(b[0]) }}
+var scaleE8M0 = groupFloat{"U8", 1, func(b []byte) float32 { return e8m0(b[0]) }, func(b []byte) bool { return b[0] != noE8M0 }}
 
 var noBias = float32(math.Copysign(0, -1))
 
@@ -70,7 +87,11 @@ var codings = [NumCodings]coding{
 	CodingQ2:    {name: "q2", dtype: "U32", word: 4, bits: 2, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
 	CodingQ4:    {name: "q4", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
 	CodingQ8:    {name: "q8", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
-	CodingMXFP4: {name: "mxfp4", dtype: "U32", word: 4, bits: 4, groups: []int{32}, scale: &scaleE8M0, values: &e2m1, step: 0.5, least: -6},
+	CodingMXFP4: {name: "mxfp4", dtype: "U32", word: 4, bits: 4, groups: []int{32}, scale: &scaleE8M0, values: e2m1[:], step: 0.5, least: -6},
+	CodingQ4F:   {name: "q4f", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleF32, biased: true, step: 1},
+	CodingQ8F:   {name: "q8f", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleF32, biased: true, step: 1},
+	CodingFP8:   {name: "fp8", dtype: "U32", word: 4, bits: 8, groups: []int{32, 128}, scale: &scaleF32, values: e4m3[:]},
+	CodingNVFP4: {name: "nvfp4", dtype: "U32", word: 4, bits: 4, groups: []int{16}, scale: &scaleE4M3, factor: true, values: e2m1[:], step: 0.5, least: -6},
 }
 
 // Codings returns the codings whose numbers are codes.
@@ -122,6 +143,13 @@ func (c Coding) Value(code int) float32 {
 // Itself reports whether codes stand for themselves.
 func (c Coding) Itself() bool { return codings[c].values == nil }
 
+// Stepped reports whether values are whole numbers of steps, so that integers can multiply them.
+func (c Coding) Stepped() bool { return codings[c].step != 0 }
+
+// Factor reports whether a row has a factor: a float32 that multiplies its numbers, in place of
+// biases.
+func (c Coding) Factor() bool { return codings[c].factor }
+
 // Steps says how values are whole numbers: Value is step·Whole + least.
 func (c Coding) Steps() (step, least float32) { return codings[c].step, codings[c].least }
 
@@ -134,13 +162,28 @@ func (c Coding) Scale(list []byte, i int) float32 {
 	return s.widen(list[i*s.bytes : (i+1)*s.bytes])
 }
 
-// NoNumber returns the index of the first scale that is no number, -1 if there is none. It looks at
-// scales of one byte; others may be anything.
+// NoNumber returns the index of the first scale that no file may have, as it is no number or has a
+// sign that kernels do not look at; -1 if there is none. It looks at scales of one byte; others may
+// be anything.
 func (f Format) NoNumber(scales []byte) int {
-	if f.Coding().ScaleBytes() != 1 {
+	s := codings[f.Coding()].scale
+	if s == nil || s.number == nil {
 		return -1
 	}
-	return bytes.IndexByte(scales, noE8M0)
+	for i := 0; i+s.bytes <= len(scales); i += s.bytes {
+		if !s.number(scales[i:]) {
+			return i / s.bytes
+		}
+	}
+	return -1
+}
+
+// RowFactor returns the factor of row i of a list, 1 where rows have none.
+func (c Coding) RowFactor(list []byte, i int) float32 {
+	if !codings[c].factor {
+		return 1
+	}
+	return scaleF32.widen(list[4*i:])
 }
 
 // Bias widens bias i of a list, exactly. Where groups have none it is -0: adding that changes no

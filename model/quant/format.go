@@ -43,6 +43,8 @@ var (
 	BF16 = formatOf(CodingBF16, 0) // the upper 16 bits of a float32
 	// 4-bit floats in groups of 32 that share a power of two
 	MXFP4 = formatOf(CodingMXFP4, 32)
+	// 4-bit floats in groups of 16 that share an 8-bit float, and a factor of each row
+	NVFP4 = formatOf(CodingNVFP4, 16)
 )
 
 // Affine returns the format of whole numbers of 2, 4 or 8 bits in groups of 32, 64 or 128 inputs.
@@ -72,13 +74,35 @@ func AffineFormat(bits, group int) (Format, error) {
 	return Format{}, fmt.Errorf("quant: groups of %d inputs: they must have 32, 64 or 128", group)
 }
 
-func formatOf(c Coding, group int) Format {
+// AffineF32 is AffineFormat for codes of 4 or 8 bits whose scales and biases are float32.
+func AffineF32(bits, group int) (Format, error) {
+	switch bits {
+	case 4:
+		return find(CodingQ4F, group)
+	case 8:
+		return find(CodingQ8F, group)
+	}
+	return Format{}, fmt.Errorf("quant: %d bits: codes with float32 scales must have 4 or 8", bits)
+}
+
+// FP8 returns the format of 8-bit floats, e4m3, in groups of 32 or 128 inputs.
+func FP8(group int) (Format, error) { return find(CodingFP8, group) }
+
+func find(c Coding, group int) (Format, error) {
 	for i, k := range kinds {
 		if k.coding == c && k.group == group {
-			return Format{id: uint8(i)}
+			return Format{id: uint8(i)}, nil
 		}
 	}
-	panic(fmt.Sprintf("quant: no format of %s in groups of %d", c, group))
+	return Format{}, fmt.Errorf("quant: no format of %s in groups of %d inputs", c, group)
+}
+
+func formatOf(c Coding, group int) Format {
+	f, err := find(c, group)
+	if err != nil {
+		panic(err)
+	}
+	return f
 }
 
 // Formats returns all formats, in layout Rows.
@@ -105,9 +129,16 @@ func (f Format) Coding() Coding { return f.kind().coding }
 // Codes reports whether numbers are codes in groups; otherwise they stand for themselves.
 func (f Format) Codes() bool { return f.kind().group != 0 }
 
-// Affine reports whether codes are whole numbers that a scale and a bias are applied to, as
+// Affine reports whether codes are whole numbers that a scale and a bias of bf16 are applied to, as
 // Quantize makes them.
-func (f Format) Affine() bool { return codings[f.Coding()].biased }
+func (f Format) Affine() bool {
+	d := &codings[f.Coding()]
+	return d.biased && d.scale == &scaleBF16
+}
+
+// Rounds reports whether devices may multiply the matrix by inputs that are rounded to 8 bits:
+// codes stand for whole numbers of steps, so that products are of integers.
+func (f Format) Rounds() bool { return f.Codes() && f.Coding().Stepped() }
 
 // Bits returns the bits of a number or code.
 func (f Format) Bits() int { return f.Coding().Bits() }
@@ -155,8 +186,12 @@ func (f Format) ScaleBytes(rows, cols int) int {
 	return f.groups(rows, cols) * f.Coding().ScaleBytes()
 }
 
-// BiasBytes returns the bytes of the biases of a [rows, cols] matrix, 0 if there are none.
+// BiasBytes returns the bytes of the biases of a [rows, cols] matrix, or of its rows' factors, which
+// lie in their place; 0 if there are neither.
 func (f Format) BiasBytes(rows, cols int) int {
+	if f.Coding().Factor() {
+		return 4 * rows
+	}
 	return f.groups(rows, cols) * f.Coding().BiasBytes()
 }
 

@@ -32,7 +32,7 @@ func (f Format) byPanel(p Part, dst, src []byte, rows, cols int, codes func(dst,
 		if p == Weight {
 			codes(d, s, width)
 		} else {
-			numbers(d, s, width, f.Coding().ScaleBytes())
+			numbers(d, s, width, f.numberBytes(p))
 		}
 	}
 }
@@ -116,11 +116,15 @@ func panelOfNumbers(dst, src []byte, width, size int) {
 	}
 }
 
-// copyNumber copies a number of 1 or 2 bytes.
+// copyNumber copies a number of 1, 2 or 4 bytes.
 func copyNumber(dst, src []byte, size int) {
-	dst[0] = src[0]
-	if size == 2 {
-		dst[1] = src[1]
+	switch size {
+	case 4:
+		copy(dst[:4], src[:4])
+	case 2:
+		dst[0], dst[1] = src[0], src[1]
+	default:
+		dst[0] = src[0]
 	}
 }
 
@@ -147,4 +151,5 @@ func (f Format) unpackPanel(dst []float32, weight, scales, biases []byte, row in
 			}
 		}
 	}
+	f.scaleRow(dst, biases, row)
 }

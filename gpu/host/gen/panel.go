@@ -146,16 +146,37 @@ func (p *product) perWord() int { return 32 / p.bits }
 // widened returns vector v of a group's scales or biases as float32.
 func (p *product) widened(base reg.Register, v int) reg.VecVirtual {
 	s, m := p.vec(), p.part(base, p.sStep, v, 0, 8*p.coding.ScaleBytes())
-	if p.coding.ScaleBytes() == 2 { // bf16
+	switch p.coding.ScaleBytes() {
+	case 4:
+		VMOVUPS(m, s)
+		return s
+	case 2: // bf16
 		VPMOVZXWD(m, s)
 		VPSLLD(U8(16), s, s)
 		return s
 	}
-	// E8M0: the exponent's bits, or 2^-127, which is not a normal number
 	VPMOVZXBD(m, s)
+	if p.coding.Factor() { // e4m3
+		p.float8(s)
+		return s
+	}
+	// E8M0: the exponent's bits, or 2^-127, which is not a normal number
 	VPSLLD(U8(23), s, s)
 	VPMAXUD(p.same("least", leastE8M0), s, s)
 	return s
+}
+
+// The bits of a float e4m3 within a float32 that is 2^120 times smaller: then numbers without a
+// leading 1 are such numbers, too, and the product with 2^120 is exact.
+const (
+	e4m3Bits  = 0x87f00000
+	e4m3Power = (127 + 120) << 23
+)
+
+// float8 sets the lanes of v, whose codes e4m3 have no sign and nothing above them, to their values.
+func (g *generator) float8(v reg.VecVirtual) {
+	VPSLLD(U8(20), v, v)
+	VMULPS(g.same("power", e4m3Power), v, v)
 }
 
 // leastE8M0 are the bits of 2^-127 as float32.
@@ -421,8 +442,9 @@ func (p *product) floats() {
 		together = 2
 	}
 	if p.wide() {
-		switch p.bits {
-		case 8:
+		switch {
+		case !p.coding.Stepped():
+		case p.bits == 8:
 			p.mask = p.keep(p.same("code", 255))
 		default:
 			p.table = p.keep(p.table16())
@@ -511,6 +533,11 @@ func (p *product) residues(first, together int) {
 // weight sets dst to code·scale + bias for the codes that begin at bit shift.
 func (p *product) weight(v, chunk, shift int, dst reg.VecVirtual) {
 	from := p.codes(v, chunk)
+	if !p.coding.Stepped() { // e4m3, whose sign moves to the top, and the rest behind the exponent
+		p.lowByte(from, shift, dst)
+		VMULPS(p.scale[v], dst, dst)
+		return
+	}
 	switch {
 	case shift == 0:
 		VMOVUPS(from, dst)
@@ -540,6 +567,22 @@ func (p *product) weight(v, chunk, shift int, dst reg.VecVirtual) {
 		return
 	}
 	VFMADD213PS(p.bias[v], p.scale[v], dst)
+}
+
+// lowByte sets dst to the values of the codes e4m3 that begin at bit shift of words.
+func (p *product) lowByte(from Mem, shift int, dst reg.VecVirtual) {
+	switch {
+	case shift == 24:
+		VMOVUPS(from, dst)
+	case p.wide():
+		VPSLLD(U8(24-shift), from, dst)
+	default:
+		VMOVUPS(from, dst)
+		VPSLLD(U8(24-shift), dst, dst)
+	}
+	VPSRAD(U8(4), dst, dst)
+	p.and(p.same("float8", e4m3Bits), dst, dst)
+	VMULPS(p.same("power", e4m3Power), dst, dst)
 }
 
 // signed sets the 8 lanes of v, whose lowest 4 bits are a code, to what the codes stand for:

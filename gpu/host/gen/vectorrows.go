@@ -9,6 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 type gotypesComponent = gotypes.Component
@@ -294,16 +295,9 @@ func (g *generator) dequantise(f base.Func) {
 	Label("groups")
 	scale, bias := newVec(), newVec()
 	biased := f.Coding.BiasBytes() > 0
+	g.widenedAll(f.Coding, at(scales, 0), scale)
 	if biased {
-		VPBROADCASTW(at(scales, 0), scale)
-		VPSLLD(U8(16), scale, scale)
-		VPBROADCASTW(at(biases, 0), bias)
-		VPSLLD(U8(16), bias, bias)
-	} else { // E8M0, see product.widened
-		VPBROADCASTB(at(scales, 0), scale)
-		VPSLLD(U8(23), scale, scale)
-		VPAND(g.table("exponent", 8, func(int) Constant { return U32(0xff << 23) }), scale, scale)
-		VPMAXUD(g.table("leastE8M0", 8, func(int) Constant { return U32(leastE8M0) }), scale, scale)
+		g.widenedAll(f.Coding, at(biases, 0), bias)
 	}
 	left := Load(Param("group"), GP64())
 	SUBQ(left, n)
@@ -312,10 +306,16 @@ func (g *generator) dequantise(f base.Func) {
 		v := newVec()
 		VPBROADCASTD(at(words, 0), v)
 		VPSRLVD(s, v, v)
-		if f.Coding.Itself() {
+		switch {
+		case f.Coding.Itself():
 			VPAND(mask, v, v)
 			VCVTDQ2PS(v, v)
-		} else {
+		case !f.Coding.Stepped(): // e4m3, see product.lowByte
+			VPSLLD(U8(24), v, v)
+			VPSRAD(U8(4), v, v)
+			VPAND(g.eight("float8", e4m3Bits), v, v)
+			VMULPS(g.eight("power", e4m3Power), v, v)
+		default:
 			g.signed(f.Coding, v)
 		}
 		VMULPS(scale, v, v)
@@ -335,6 +335,32 @@ func (g *generator) dequantise(f base.Func) {
 	TESTQ(n, n)
 	JNZ(LabelRef("groups"))
 	end()
+}
+
+// eight returns eight times a 32-bit constant in memory.
+func (g *generator) eight(name string, value uint32) Mem {
+	return g.table(name+"8", 8, func(int) Constant { return U32(value) })
+}
+
+// widenedAll sets v to a group's scale or bias as float32, in all lanes.
+func (g *generator) widenedAll(c quant.Coding, from Mem, v reg.VecVirtual) {
+	switch {
+	case c.ScaleBytes() == 4:
+		VBROADCASTSS(from, v)
+	case c.ScaleBytes() == 2:
+		VPBROADCASTW(from, v)
+		VPSLLD(U8(16), v, v)
+	case c.Factor(): // e4m3 without a sign
+		VPBROADCASTB(from, v)
+		VPSRLD(U8(24), v, v)
+		VPSLLD(U8(20), v, v)
+		VMULPS(g.eight("power", e4m3Power), v, v)
+	default: // E8M0, see product.widened
+		VPBROADCASTB(from, v)
+		VPSLLD(U8(23), v, v)
+		VPAND(g.table("exponent", 8, func(int) Constant { return U32(0xff << 23) }), v, v)
+		VPMAXUD(g.table("leastE8M0", 8, func(int) Constant { return U32(leastE8M0) }), v, v)
+	}
 }
 
 // widen8 reads whole vectors of codes and uses those that belong to the group.

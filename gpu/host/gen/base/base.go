@@ -21,17 +21,21 @@ type ISA struct {
 	// Heights are the numbers of rows of X that products of panels take, ascending from 1. A number
 	// is missing if its gain over the others was not shown: see docs/experiments.md.
 	Heights []int
-	// Affine means that there are kernels only for codes that stand for themselves. Package host
-	// takes the portable ones for others.
+	// Affine means that there are kernels only for codes that stand for themselves and have bf16
+	// scales. Package host takes the portable ones for others.
 	Affine bool
-	Ahead  bool // has multiplyAhead
-	Peak   bool // has dotPeak
+	// Few are the Heights of codings whose scales are neither bf16 nor powers of two: each is some
+	// two hundred lines, and such files are rarer. Every number of rows is a sum of them in which 1
+	// comes only by itself, since kernels of one row take one panel.
+	Few   []int
+	Ahead bool // has multiplyAhead
+	Peak  bool // has dotPeak
 }
 
 // The instruction sets.
 var (
-	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Ahead: true, Peak: true}
-	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Ahead: true}
+	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Few: []int{1, 2, 3, 4, 6}, Ahead: true, Peak: true}
+	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Few: []int{1, 2, 4}, Ahead: true}
 	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Affine: true}
 )
 
@@ -98,7 +102,23 @@ const (
 
 // Codings returns the codings that the instruction set has kernels for.
 func (i ISA) Codings() []quant.Coding {
-	return slices.DeleteFunc(quant.Codings(), func(c quant.Coding) bool { return i.Affine && !c.Itself() })
+	return slices.DeleteFunc(quant.Codings(), func(c quant.Coding) bool { return i.Affine && (!c.Itself() || c.ScaleBytes() != 2) })
+}
+
+// heights returns the numbers of rows of X that products of a coding take.
+func (i ISA) heights(c quant.Coding) []int {
+	if c.ScaleBytes() == 2 || c == quant.CodingMXFP4 {
+		return i.Heights
+	}
+	return i.Few
+}
+
+// kinds says whether products are of rows of int8.
+func kinds(c quant.Coding) []bool {
+	if c.Stepped() {
+		return []bool{true, false}
+	}
+	return []bool{false}
 }
 
 // Functions returns all functions of an instruction set.
@@ -109,8 +129,8 @@ func Functions(isa ISA) []Func {
 		return &all[len(all)-1]
 	}
 	for _, c := range isa.Codings() {
-		for _, rows := range isa.Heights {
-			for _, int8s := range []bool{true, false} {
+		for _, rows := range isa.heights(c) {
+			for _, int8s := range kinds(c) {
 				panels, held := "a panel", "float32"
 				if isa.Name == "avx512" && rows > 1 {
 					panels = "two panels"

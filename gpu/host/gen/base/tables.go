@@ -21,10 +21,13 @@ func WriteTables(isa ISA, file string) {
 			name  string
 			int8s bool
 		}{{"int8s", true}, {"floats", false}} {
+			if !slices.Contains(kinds(c), t.int8s) {
+				continue
+			}
 			fmt.Fprintf(&b, "%s: []panelKernel{", t.name)
-			for rows := 1; rows <= slices.Max(isa.Heights); rows++ {
+			for rows := 1; rows <= slices.Max(isa.heights(c)); rows++ {
 				name := "nil"
-				if slices.Contains(isa.Heights, rows) {
+				if slices.Contains(isa.heights(c), rows) {
 					name = Product(isa, c, rows, t.int8s)
 				}
 				b.WriteString(name + ", ")
