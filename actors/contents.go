@@ -11,7 +11,7 @@ import (
 // Contents is what the files of a model hold, whatever runs it.
 type Contents struct {
 	Model  *model.Config
-	Record model.ExpertLayout // of an expert
+	Record model.ExpertLayout // of an expert of the first layer that has some; all have as many bytes
 
 	WeightBytes int64 // everything but routed experts
 	ExpertBytes int64 // all routed experts
@@ -47,9 +47,12 @@ func describe(cfg Config) (c Contents, err error) {
 		Model: m, Record: x.Layout(), WeightBytes: int64(len(w.Mapping())), ExpertBytes: experts * int64(x.Layout().Bytes), PanelBytes: w.PanelBytes(),
 		TouchedWeights: int64(len(w.Mapping())),
 	}
-	for _, p := range []model.ExpertPart{c.Record.Gate, c.Record.Up, c.Record.Down} {
-		if p.Format.Layout == quant.Panels {
-			c.PanelBytes += experts * int64(p.Format.Bytes(p.Rows, p.Cols))
+	for _, layer := range x.Layers() {
+		l := x.LayoutOf(layer)
+		for _, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
+			if p.Format.Layout == quant.Panels {
+				c.PanelBytes += int64(x.Experts()) * int64(p.Format.Bytes(p.Rows, p.Cols))
+			}
 		}
 	}
 	if !m.TieWordEmbeddings {

@@ -13,9 +13,14 @@ import (
 // exactness returns Info.Exactness. Latent attention computes a prompt in the form that suits the
 // rows of its steps, so the most rows are part of it there.
 func (e *Engine) exactness(dev gpu.Device) string {
-	i, layout := &e.info, e.experts.Layout()
+	i := &e.info
+	var experts []quant.Format
+	for _, layer := range e.experts.Layers() {
+		l := e.experts.LayoutOf(layer)
+		experts = append(experts, l.Gate.Format, l.Up.Format, l.Down.Format)
+	}
 	label := fmt.Sprintf("experts=%s weights=%s activations=%s kv=%s top-k=%d",
-		formatNames(layout.Gate.Format, layout.Up.Format, layout.Down.Format), formatNames(e.dispatch.Formats()...), i.Activations, i.KV, i.TopK)
+		formatNames(experts...), formatNames(e.dispatch.Formats()...), i.Activations, i.KV, i.TopK)
 	if e.model.Count(model.LatentAttention) > 0 {
 		label += fmt.Sprintf(" chunk-rows=%d", i.ChunkRows)
 	}

@@ -189,7 +189,11 @@ func (c *checker) matrix(name string, m *Matrix) {
 		c.fail("%s [%d, %d]: panels hold multiples of %d rows", name, m.Rows, m.Cols, quant.PanelRows)
 		return
 	}
-	c.bytes(name, m.Weight, product(m.Rows, product(m.Cols, m.Format.Bits())/8), m.Format.WordBytes())
+	width := product(m.Cols, m.Format.Bits()) / 8
+	if b := m.Format.Block(); b != nil {
+		width = product(m.Cols/b.Len, b.Size)
+	}
+	c.bytes(name, m.Weight, product(m.Rows, width), m.Format.WordBytes())
 	groups, coding := 0, m.Format.Coding()
 	if m.Format.Codes() {
 		groups = product(m.Rows, m.Cols/m.Format.Group())

@@ -11,7 +11,7 @@
 // device memory has to be written by the host while commands are in flight.
 //
 // Activations are float32, row-major, outermost dimension first. Weights are a Matrix: elements or
-// codes with scales and perhaps biases, each a view of its own.
+// codes with scales and perhaps biases, each a view of its own, or blocks that hold all of it.
 //
 // Results do not depend on how the work is split among threads, nor on which rows are computed
 // together: row r of an operation's output depends on row r of its inputs alone (and, where the

@@ -17,7 +17,12 @@ kernel void embed(device const uchar* codes [[buffer(0)]],
                   uint i [[thread_position_in_grid]]) {
   if (i < p.n) {
     const uint row = uint(tokens[i / p.cols]), c = i % p.cols;
-#if BITS == 32
+#if defined(BLOCK_SIZE) || defined(BLOCK_F16)
+    Weights w;
+    w.codes = codes;
+    w.cols = p.cols;
+    y[i] = load_elements(w, row, c & ~3u)[c & 3u];
+#elif BITS == 32
     y[i] = ((device const float*)codes)[ulong(row) * p.cols + c];
 #elif BITS == 16
     y[i] = bf16_f32(((device const ushort*)codes)[ulong(row) * p.cols + c]);

@@ -7,16 +7,17 @@
 // group has a scale, a power of two of 8 bits (E8M0), and no bias. With FLOAT8 codes of 8 bits are
 // floats e4m3; a group has no bias. SCALE_F32: scales and biases are float32. SCALE_E4M3: scales are
 // floats e4m3 of 8 bits. FACTOR: what is a list of biases elsewhere is a float32 of each row, which
-// multiplies it. LAYOUT: 0 rows, one after the other; 1
-// panels of 16 rows, see model/quant, of which a simdgroup takes a whole one; 2 panels, of which it
-// takes any 4 rows. WIDE: the operands' places allow vectors to be loaded. XROWS is how many
-// vectors are multiplied at once.
+// multiplies it. Of numbers in blocks BITS is 64, or 16 with BLOCK_F16, see block.metal. LAYOUT: 0
+// rows, one after the other; 1 panels of 16 rows, see model/quant, of which a simdgroup takes a whole
+// one; 2 panels, of which it takes any 4 rows. WIDE: the operands' places allow vectors to be loaded.
+// XROWS is how many vectors are multiplied at once.
 //
 // The lanes of a simdgroup share a tile of TILE rows of the matrix: LANES lanes along the inputs,
 // each UNIT inputs a step and 4 rows. The order in which a row's products are added depends on none
 // of XROWS, WIDE and which other rows there are: by the codes of a unit, then by steps, then over
 // lanes and then over simdgroups.
 #include "common.metal"
+#include "block.metal"
 
 #if LAYOUT == 1
 #define LANES 8u
@@ -152,7 +153,13 @@ inline float4 load_scales(device const ushort* p, uint4 r, uint group, uint grou
 // 4 inputs of one row from input i on; those past the end are 0.
 inline float4 load_elements(Weights w, uint row, uint i) {
   const ulong at = ulong(row) * w.cols + i;
-#if BITS == 16
+#ifdef BLOCK_SIZE
+  return block_elements(w.codes + at / BLOCK_LEN * BLOCK_SIZE, uint(at % BLOCK_LEN));
+#elif defined(BLOCK_F16)
+  device const uchar* e = w.codes + 2u * at;
+  return float4(f16_at(e), i + 1u < w.cols ? f16_at(e + 2) : 0.0f, i + 2u < w.cols ? f16_at(e + 4) : 0.0f,
+                i + 3u < w.cols ? f16_at(e + 6) : 0.0f);
+#elif BITS == 16
   device const ushort* e = (device const ushort*)w.codes + at;
 #if WIDE
   const ushort4 v = *(device const ushort4*)e;

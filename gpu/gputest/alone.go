@@ -82,7 +82,7 @@ func aloneProducts() (list []aloneCase) {
 		list = append(list, aloneCase{fmt.Sprintf("matmul/format=%v/odd", f),
 			func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, 5, 199) }})
 	}
-	return list
+	return append(list, aloneBlocks()...)
 }
 
 func aloneMatMul(s *setup, rows []int, f quant.Format, out, in int) *operand {

@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -15,7 +16,7 @@ type testCase struct {
 func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
-		transferCases(), rowCases(), matmulCases(), edgeCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
+		transferCases(), rowCases(), storedBlockCases(), matmulCases(), edgeCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
 		routeCases(), chooseCases(), blockCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
 	} {
 		all = append(all, list...)
@@ -56,7 +57,9 @@ func RunRounded(t *testing.T, d gpu.Device) {
 }
 
 // productCases are those of products alone.
-func productCases() []testCase { return append(matmulCases(), expertCases()...) }
+func productCases() []testCase {
+	return slices.Concat(matmulCases(), storedBlockProducts(), expertCases())
+}
 
 // beginner makes the setup of a case.
 type beginner func(t testing.TB, d gpu.Device, name string) *setup

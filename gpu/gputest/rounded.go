@@ -11,14 +11,14 @@ import (
 // held returns x as the device holds it when it multiplies it by w, and the error it may have when
 // x is off by at most off (nil: exact).
 func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
-	if !s.rounded || !w.Format.Rounds() {
+	if !s.rounded || w.Format.Rounded() == 0 {
 		return x, off
 	}
 	y = make([]float64, len(x))
 	if off != nil {
 		yOff = make([]float64, len(x))
 	}
-	n := w.Format.Group()
+	n := w.Format.Rounded()
 	for g := 0; g < len(x); g += n {
 		most, mostOff := 0., 0.
 		for i := g; i < g+n; i++ {
@@ -64,7 +64,7 @@ func roundedCases() []testCase {
 		all = append(all, testCase{fmt.Sprintf("rounded/near/format=%v", f), func(s *setup) { roundedNear(s, f) }},
 			testCase{fmt.Sprintf("rounded/not-finite/format=%v", f), func(s *setup) { roundedNotFinite(s, f) }})
 	}
-	return append(all, testCase{"rounded/joined", roundedJoined})
+	return append(append(all, roundedBlocks()...), testCase{"rounded/joined", roundedJoined})
 }
 
 // roundedNear wants products near those of the inputs before they are rounded.

@@ -19,12 +19,12 @@ type weights struct {
 	unchecked  bool      // nobody asks for products
 }
 
-// formats are all that kernels serve, in rows. Of codings whose kernels differ from others' in how
-// they read codes and scales alone there is one size of groups.
+// formats are all that kernels serve, in rows, but for blocks, see blockFormats. Of codings whose
+// kernels differ from others' in how they read codes and scales alone there is one size of groups.
 func formats() []quant.Format {
 	return slices.DeleteFunc(quant.Formats(), func(f quant.Format) bool {
 		once := f.Coding() == quant.CodingQ4F || f.Coding() == quant.CodingQ8F || f.Coding() == quant.CodingFP8
-		return once && f.Group() != map[bool]int{true: 64, false: 128}[f.Rounds()]
+		return f.Block() != nil || once && f.Group() != map[bool]int{true: 64, false: 128}[f.Rounds()]
 	})
 }
 
@@ -55,6 +55,10 @@ var makers = map[quant.Coding]func(s *setup, name string, w *weights){
 func (s *setup) matrix(name string, rows, cols int, f quant.Format) *weights {
 	s.t.Helper()
 	w := &weights{Matrix: gpu.Matrix{Rows: rows, Cols: cols, Format: f}, unchecked: s.unchecked}
+	if f.Block() != nil {
+		s.blocks(name, w)
+		return w
+	}
 	makers[f.Coding()](s, name, w)
 	return w
 }

@@ -35,6 +35,18 @@
 // stay float32 whatever Config.Activations says. NEON has no kernels for these, nor for codes with
 // float32 scales, and runs the portable ones.
 //
+// # Matrices of blocks
+//
+// Blocks of GGUF files lie in rows, see quant.Block. With float32 inputs a row is widened, each
+// number rounded once, and multiplied as a row of float32 is below. With inputs of 8 bits, rounded
+// in groups of 32, a row is taken apart into codes, scales and biases, and a group of it gives
+//
+//	float32(Σ code·q)·(scale·s) + bias·(s·Σq)
+//
+// as above. The totals of groups whose numbers are equal modulo 8 are added in ascending order, in
+// eight lanes, and the lanes as ((l0+l4)+(l2+l6))+((l1+l5)+(l3+l7)). All variants give the same
+// bits. NEON runs the portable kernels.
+//
 // # Other matrices
 //
 // Products with bf16 and float32 take float32 inputs. The portable variant sums inputs in blocks of

@@ -96,8 +96,8 @@ func bound(c gpu.Clamp, gate, up []float32) {
 
 // input returns the rows that w multiplies: exact or rounded.
 func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
-	if t.rounds && w.format.Rounds() {
-		return r.rows(w.format.Group())
+	if n := w.format.Rounded(); t.rounds && n > 0 {
+		return r.rows(n)
 	}
 	return *exact
 }
@@ -129,8 +129,8 @@ func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 
 // wanted marks the size of the groups in which m's inputs are rounded.
 func (t *expertTask) wanted(groups *[groupSizes]bool, m *gpu.Matrix) {
-	if t.rounds && m.Format.Rounds() {
-		groups[groupAt(m.Format.Group())] = true
+	if n := m.Format.Rounded(); t.rounds && n > 0 {
+		groups[groupAt(n)] = true
 	}
 }
 

@@ -13,6 +13,7 @@ type kernels struct {
 	name    string
 	codings *codingTable
 	plain   plainKernels
+	blocks  *blockTable
 	pair    int // panels that kernels of several rows of X take
 	// quantise rounds a row of X to 8 bits, see quantiseGo.
 	quantise func(q *int8, scales, x *float32, group, groups int)
@@ -27,13 +28,15 @@ type kernels struct {
 // codingTable is what a variant has for each coding of matrices.
 type codingTable [quant.NumCodings]codingKernels
 
-// codingKernels are the kernels of one coding: the first two of numbers that stand for themselves,
-// the others of codes.
+// codingKernels are the kernels of one coding: one and widen of numbers that stand for themselves,
+// widen and split of blocks of several, the others of codes.
 type codingKernels struct {
-	// one returns row·x for a row as it is stored. x is [cols].
+	// one returns row·x for a row as it is stored. x is [cols]. nil: rows are widened first.
 	one func(row []byte, x []float32) float32
 	// widen writes a row's elements to dst [cols].
 	widen func(dst []float32, row []byte)
+	// split takes a row of blocks apart, see quant.Block.Split.
+	split func(codes []int8, scales, biases []float32, row []byte)
 
 	// int8s and floats multiply panels by rows of X held as int8 or float32. They are indexed by
 	// the number of rows of X less 1; nil means that no kernel takes that many. A kernel of one row
@@ -69,7 +72,7 @@ type plainKernels struct {
 var portable = kernels{
 	name: "portable", pair: 1, rate: 2, quantise: quantiseGo,
 	plain:   plainKernels{two: portableTwo, last: portableLast},
-	codings: portableCodings,
+	codings: portableCodings, blocks: &portableBlocks,
 }
 
 var portableCodings = portableTable().with(portableLast, oneBF16, portableWiden)

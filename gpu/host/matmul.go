@@ -54,24 +54,32 @@ func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 		k.mulPanels(&s.panels, w, o0/panelRows, chunks(o1, panelRows), in, out, i0, i1)
 		return
 	}
+	if in.int8s {
+		k.mulBlocks(&s.blocks, w, o0, o1, in, out, i0, i1)
+		return
+	}
 	k.mulPlain(s, w, o0, o1, in, out, i0, i1)
 }
 
-// mulPlain is multiply for numbers that stand for themselves. A single row of X is multiplied by
-// rows of W as they are stored. For more, a few rows of W at a time are widened once for all rows
-// of X.
+// mulPlain is multiply for numbers that stand for themselves, and for blocks with X in float32. A
+// single row of X is multiplied by rows of W as they are stored, if there is a kernel for that. Else
+// a few rows of W at a time are widened once for all rows of X.
 func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	stored := &k.codings[w.format.Coding()]
-	if i1-i0 == 1 {
+	if i1-i0 == 1 && stored.one != nil {
 		x, y := in.floats(i0), out.floats(i0)
 		for o := o0; o < o1; o++ {
 			y[o] = stored.one(w.row(o), x)
 		}
 		return
 	}
-	q := grow(&s.a, tileRows*w.cols)
-	for t0 := o0; t0 < o1; t0 += tileRows {
-		t1 := min(t0+tileRows, o1)
+	tile := tileRows
+	if i1-i0 == 1 {
+		tile = 1
+	}
+	q := grow(&s.a, tile*w.cols)
+	for t0 := o0; t0 < o1; t0 += tile {
+		t1 := min(t0+tile, o1)
 		for o := t0; o < t1; o++ {
 			stored.widen(q[(o-t0)*w.cols:][:w.cols], w.row(o))
 		}
@@ -175,9 +183,9 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 	var groups [groupSizes]bool
 	for i := range t.products {
 		p := &t.products[i]
-		if x.rounds && p.w.format.Rounds() && !ops[i].(*gpu.MatMul).Exact {
+		if n := p.w.format.Rounded(); x.rounds && n > 0 && !ops[i].(*gpu.MatMul).Exact {
 			p.in.int8s = true
-			groups[groupAt(p.w.format.Group())] = true
+			groups[groupAt(n)] = true
 		}
 	}
 	if groups != [groupSizes]bool{} {
@@ -187,7 +195,7 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 	for i := range t.products {
 		p := &t.products[i]
 		if p.in.int8s {
-			p.in = x.inputs.rows(p.w.format.Group())
+			p.in = x.inputs.rows(p.w.format.Rounded())
 		}
 		total += x.kernels.nanoseconds(&p.w, t.rows)
 	}

@@ -10,8 +10,13 @@ import (
 // maxGroup is the largest quantisation group.
 const maxGroup = 128
 
-// portableTable returns the kernels for codes.
+// portableTable returns the kernels for codes and blocks.
 func portableTable() (t codingTable) {
+	for c := range quant.Coding(quant.NumCodings) {
+		if b := c.Block(); b != nil {
+			t[c] = codingKernels{widen: b.Unpack, split: b.Split}
+		}
+	}
 	for _, c := range quant.Codings() {
 		k := &t[c]
 		k.dequantise = portableDequantise(c)

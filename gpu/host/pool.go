@@ -21,6 +21,7 @@ type task interface {
 type scratch struct {
 	a, b    []float32
 	panels  panelScratch
+	blocks  blockScratch
 	chooser route.Chooser
 	next    ahead
 }

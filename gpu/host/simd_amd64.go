@@ -10,11 +10,11 @@ var (
 
 	avx512 = kernels{
 		name: "avx512", pair: 2, rate: 150, quantise: quantiseAVX512,
-		plain: avx512Plain.kernels(), codings: avx512Plain.table(avx512Codings), arrangeScales: arrangeScalesAVX512,
+		plain: avx512Plain.kernels(), codings: withBlocks(avx512Plain.table(avx512Codings)), blocks: &avx2Blocks, arrangeScales: arrangeScalesAVX512,
 	}
 	avx2 = kernels{
 		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2,
-		plain: avx2Plain.kernels(), codings: avx2Plain.table(avx2Codings), arrangeScales: arrangeScalesAVX2,
+		plain: avx2Plain.kernels(), codings: withBlocks(avx2Plain.table(avx2Codings)), blocks: &avx2Blocks, arrangeScales: arrangeScalesAVX2,
 	}
 )
 

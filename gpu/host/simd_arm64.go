@@ -12,7 +12,7 @@ var neonPlain = &plainCode{oneBF16NEON, lastNEON, twoNEON, unpack16NEON}
 
 var neon = kernels{
 	name: "neon", pair: 1, rate: 20, quantise: quantiseNEON,
-	plain: neonPlain.kernels(), codings: neonPlain.table(neonCodings), arrangeScales: arrangeScalesNEON,
+	plain: neonPlain.kernels(), codings: neonPlain.table(neonCodings), blocks: &portableBlocks, arrangeScales: arrangeScalesNEON,
 }
 
 // available returns the variants that this processor runs, the best first. NEON needs the products

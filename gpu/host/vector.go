@@ -138,6 +138,9 @@ var codeRows = makeCodeRows()
 func makeCodeRows() (t [quant.NumLayouts]codeRow) {
 	t[quant.Rows].rows, t[quant.Panels].rows = 1, panelRows
 	for _, f := range quant.Formats() {
+		if !f.Codes() {
+			continue
+		}
 		for l := range t {
 			f.Layout = quant.Layout(l)
 			for i := range 32 / f.Bits() {

@@ -20,7 +20,13 @@ func define(name string, value int) string {
 
 // codingDefines returns the lines that tell kernels how a matrix is stored, see product.metal.
 func codingDefines(c quant.Coding) string {
+	if b := c.Block(); b != nil && b.Len > 1 {
+		return fmt.Sprintf("#define BITS 64\n#define BLOCK_%s\n#define BLOCK_LEN %du\n#define BLOCK_SIZE %du\n", b, b.Len, b.Size)
+	}
 	text := fmt.Sprintf("#define BITS %d\n", c.Bits())
+	if b := c.Block(); b != nil {
+		text += fmt.Sprintf("#define BLOCK_%s\n", b)
+	}
 	if !c.Codes() {
 		return text
 	}

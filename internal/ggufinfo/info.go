@@ -12,7 +12,6 @@ import (
 	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/io/ggufmodel"
 	"github.com/moeflux/moeflux-actor/model"
-	"github.com/moeflux/moeflux-actor/model/quant"
 	"github.com/moeflux/moeflux-actor/tokenizer"
 )
 
@@ -129,8 +128,6 @@ func (r *Info) missing(s *survey) []string {
 	for _, t := range r.Tensors {
 		if !t.Unpacked {
 			add("%s stored as %s, of which the program knows the size alone", figures.Counted(t.Tensors, "tensor"), t.Type)
-		} else if !quant.BlockNamed(t.Type).Exact() {
-			add("%s stored as %s, which is not computed with yet: convert it with --bits 4 or 8, which rounds", figures.Counted(t.Tensors, "tensor"), t.Type)
 		}
 	}
 	if r.Arch != "" {

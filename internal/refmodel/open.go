@@ -227,7 +227,7 @@ func (l *loader) moe(p string, at int) *moe {
 		part := func(p model.ExpertPart) *matrix {
 			return widen(p.Format, p.Rows, p.Cols, record[p.WeightOffset:], record[p.ScalesOffset:], record[p.BiasesOffset:])
 		}
-		layout := l.experts.Layout()
+		layout := l.experts.LayoutOf(at)
 		m.experts = append(m.experts, &mlp{gate: part(layout.Gate), up: part(layout.Up), down: part(layout.Down), clamp: c.Clamp})
 	}
 	if c.ExpertBias {

@@ -39,7 +39,7 @@ func newArrival(j *job, source Shards, shards []*shard) (*arrival, error) {
 	}
 	p := j.in.plan
 	for _, l := range p.layers {
-		r.targets = append(r.targets, &target{name: layerFile(l.layer), size: p.layerBytes(), blocks: j.layerBlocks(l), layer: l.layer, record: p.layout.Bytes})
+		r.targets = append(r.targets, &target{name: layerFile(l.layer), size: p.layerBytes(), blocks: j.layerBlocks(l), layer: l.layer, record: p.recordBytes})
 	}
 	r.targets = append(r.targets, denseTarget(p))
 	for _, t := range r.targets {

@@ -24,6 +24,7 @@ const (
 	narrow               // to BF16, rounded
 	minusEight           // BF16 scales times -8
 	quantise             // a part of an affine matrix, each from the same numbers
+	zeros                // which nothing reads
 )
 
 // block is one array of the target and how to compute it. Nothing is read before write.
@@ -105,6 +106,9 @@ func (e *emitter) rows(w io.Writer, b block) error {
 		return nil
 	case minusEight:
 		return e.minusEight(w, b.src.bytes(quant.Scales))
+	case zeros:
+		_, err := w.Write(make([]byte, b.bytes))
+		return err
 	case quantise:
 		if b.array == quant.Weight {
 			e.keep(b)

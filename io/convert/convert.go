@@ -140,7 +140,7 @@ func openJob(in *input, dst string, o Options) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop), sums: newRecordSums(in.plan.layout.Bytes, in.cfg.MoELayers())}
+	j := &job{in: in, out: out, emit: newEmitter(in.ckpt.Drop), sums: newRecordSums(in.plan.recordBytes, in.cfg.MoELayers())}
 	_, total := j.files()
 	out.meter = &meter{report: o.Progress, total: total}
 	return j, nil

@@ -22,8 +22,7 @@
 // checkpoint and the pack.
 //
 // A source may also be a GGUF file (package io/ggufmodel says what it stands for). Its config.json
-// and tokenizer files are made from its metadata. Blocks of codes become the float32 numbers that
-// they are, as far as these are exact.
+// and tokenizer files are made from its metadata. Blocks of codes stay as they are.
 //
 // A source may also be packed already, by this package or another program. Then its files are
 // written in the other layout, with no number changed, and compared on the way with its checksums

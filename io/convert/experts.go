@@ -11,6 +11,7 @@ import (
 type layerExperts struct {
 	layer          int
 	gate, up, down projection
+	pad            int // bytes after each record, so that those of all layers have as many
 }
 
 // projection is one matrix of every expert of a layer.
@@ -23,14 +24,6 @@ type projection struct {
 // projections returns gate, up and down.
 func (l *layerExperts) projections() [3]*projection {
 	return [3]*projection{&l.gate, &l.up, &l.down}
-}
-
-// widen makes the projection of all n experts F32.
-func (p *projection) widen(n int) {
-	p.format = quant.F32
-	for e := range n {
-		p.expert(e).m.format = p.format
-	}
 }
 
 // layout returns the layout of the records that the layer's experts become.
@@ -47,6 +40,9 @@ func (l *layerExperts) blocks(e int) ([]block, error) {
 			return nil, err
 		}
 		out = append(out, b...)
+	}
+	if l.pad > 0 {
+		out = append(out, block{name: "padding", op: zeros, bytes: int64(l.pad), src: l.down.expert(e)})
 	}
 	return out, nil
 }

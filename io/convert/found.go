@@ -234,8 +234,8 @@ func (m *found) array(p quant.Part) safetensors.Tensor {
 	return [quant.NumParts]safetensors.Tensor{m.weight, m.scales, m.biases}[p]
 }
 
-// bytes returns the bytes of an array of a matrix that is not tiled, and whose columns stay, range
-// by range.
+// bytes returns the bytes of an array of a matrix that is not tiled, range by range. If columns do
+// not stay, they are in blocks, and whole blocks move.
 func (x *numbers) bytes(a quant.Part) [][]byte {
 	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows
@@ -246,7 +246,19 @@ func (x *numbers) bytes(a quant.Part) [][]byte {
 			return nil
 		})
 	}
-	return out
+	if x.pieces == nil {
+		return out
+	}
+	var moved [][]byte
+	each := x.m.format.WeightBytes(1, x.pieces.width)
+	for _, rows := range out {
+		for ; len(rows) > 0; rows = rows[width:] {
+			for _, from := range x.pieces.from {
+				moved = append(moved, rows[from*each:(from+1)*each])
+			}
+		}
+	}
+	return moved
 }
 
 // drop calls fn with the bytes of the source that the elements first to first+n were made from.

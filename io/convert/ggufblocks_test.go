@@ -3,7 +3,6 @@ package convert_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/gguf"
+	"github.com/moeflux/moeflux-actor/io/safetensors"
+	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -47,49 +48,84 @@ func numbersOf(t *testing.T, m *gguf.Model, name string) []float32 {
 	return out
 }
 
-// Blocks become the numbers that they are, in every tensor, and so do the experts of layers whose
-// types differ.
+// matrixNumbers returns what a matrix of a pack stands for.
+func matrixNumbers(t *testing.T, p *pack, name string, rows, cols int) []float32 {
+	t.Helper()
+	m, err := p.w.Matrix(name, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := p.w.Mapping()
+	return unpack(m.Format, rows, cols, at[m.WeightOffset:], at[m.ScalesOffset:], at[m.BiasesOffset:])
+}
+
+// Blocks stay the blocks that they are, in every tensor, and so do those of experts, whose types
+// differ by layer: records of all layers have the length of the longest.
 func TestConvertGGUFBlocks(t *testing.T) {
-	m := openBlocks(t, fixtures.ExactGGUF)
-	got := openPack(t, mustConvert(t, fixtures.Path(t, fixtures.ExactGGUF), convert.Options{}))
-	for from, to := range blockNames {
-		for layer := range 2 {
-			a, b := from, to
-			if strings.Contains(from, "%d") {
-				a, b = fmt.Sprintf(from, layer), fmt.Sprintf(to, layer)
-			}
-			want := numbersOf(t, m, a)
-			if !slices.Equal(vector(t, got, b, len(want)), want) {
-				t.Errorf("%s is not what %s of %v says", b, a, m.Tensor(a).Type)
+	for _, name := range []string{fixtures.ExactGGUF, fixtures.RoundedGGUF} {
+		m := openBlocks(t, name)
+		dir := mustConvert(t, fixtures.Path(t, name), convert.Options{})
+		if err := convert.Verify(context.Background(), dir); err != nil {
+			t.Error(err)
+		}
+		got := openPack(t, dir)
+		for from, to := range blockNames {
+			for layer := range 2 {
+				a, b := from, to
+				if strings.Contains(from, "%d") {
+					a, b = fmt.Sprintf(from, layer), fmt.Sprintf(to, layer)
+				}
+				sameTensor(t, m, got, a, b)
 			}
 		}
-	}
-	layout := got.layout()
-	for layer := range 2 {
-		for i, p := range []string{"gate", "up", "down"} {
-			part := []struct{ rows, cols, at int }{{layout.Gate.Rows, layout.Gate.Cols, layout.Gate.WeightOffset},
-				{layout.Up.Rows, layout.Up.Cols, layout.Up.WeightOffset}, {layout.Down.Rows, layout.Down.Cols, layout.Down.WeightOffset}}[i]
-			all := numbersOf(t, m, fmt.Sprintf("blk.%d.ffn_%s_exps.weight", layer, p))
-			for e := range got.cfg.NumExperts {
-				n := part.rows * part.cols
-				have := unpack(quant.F32, part.rows, part.cols, got.record(layer, e)[part.at:][:4*n], nil, nil)
-				if !slices.Equal(have, all[e*n:(e+1)*n]) {
-					t.Errorf("layer %d expert %d: %s differs", layer, e, p)
+		if !got.x.Mixed() {
+			t.Errorf("%s: layers have the same formats: the test shows nothing", name)
+		}
+		for layer := range 2 {
+			l := got.x.LayoutOf(layer)
+			if l.Bytes != got.x.Layout().Bytes {
+				t.Errorf("layer %d has records of %d bytes", layer, l.Bytes)
+			}
+			for i, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
+				x := m.Tensor(fmt.Sprintf("blk.%d.ffn_%s_exps.weight", layer, []string{"gate", "up", "down"}[i]))
+				if p.Format != quant.InBlock(x.Type.Format) {
+					t.Errorf("layer %d: %v became %v", layer, x.Type, p.Format)
+				}
+				record, n := make([]byte, l.Bytes), len(x.Data)/got.cfg.NumExperts
+				for e := range got.cfg.NumExperts {
+					if err := got.x.ReadExpert(layer, e, record); err != nil {
+						t.Fatal(err)
+					}
+					sameBytes(t, x.Name, record[p.WeightOffset:][:n], x.Data[e*n:(e+1)*n])
 				}
 			}
 		}
 	}
 }
 
-// Numbers that no float32 is are refused with the tensor and its type, unless codes are asked for:
-// then they are quantised from what the blocks say.
+// sameTensor compares a tensor with what became of it.
+func sameTensor(t *testing.T, m *gguf.Model, got *pack, from, to string) {
+	t.Helper()
+	x, want := m.Tensor(from), numbersOf(t, m, from)
+	d := got.w.Manifest().Tensors[to]
+	if len(x.Shape) == 1 {
+		if !slices.Equal(vector(t, got, to, len(want)), want) {
+			t.Errorf("%s is not what %s says", to, from)
+		}
+		return
+	}
+	if d.DType != safetensors.DType(x.Type.Name) {
+		t.Errorf("%s of %v became %s", from, x.Type, d.DType)
+	}
+	sameBytes(t, to, got.w.Mapping()[d.Offset:][:d.Size], x.Data)
+	if !slices.Equal(matrixNumbers(t, got, strings.TrimSuffix(to, ".weight"), x.Shape[0], x.Shape[1]), want) {
+		t.Errorf("%s is not what %s of %v says", to, from, x.Type)
+	}
+}
+
+// Codes that are asked for are made of what the blocks say.
 func TestConvertGGUFRounded(t *testing.T) {
 	path := fixtures.Path(t, fixtures.RoundedGGUF)
-	err := convert.Convert(context.Background(), path, filepath.Join(t.TempDir(), "pack"), unsafely(convert.Options{}))
-	if err == nil || !strings.Contains(err.Error(), `tensor "blk.`) || !strings.Contains(err.Error(), "Q5_K is taken only by convert with --bits") ||
-		!strings.Contains(err.Error(), "--bits") {
-		t.Errorf("got %v", err)
-	}
 	m := openBlocks(t, fixtures.RoundedGGUF)
 	got := openPack(t, mustConvert(t, path, convert.Options{Bits: 8}))
 	f, w, s, b := got.matrix("model.layers.1.self_attn.k_proj", 128, 256)
@@ -101,6 +137,9 @@ func TestConvertGGUFRounded(t *testing.T) {
 	sameBytes(t, "codes", w, codes)
 	sameBytes(t, "scales", s, scales)
 	sameBytes(t, "biases", b, biases)
+	if got.x.Mixed() {
+		t.Error("codes that are all of 8 bits have several layouts")
+	}
 }
 
 // Formats whose numbers are a product plus another are not exact; all others are.

@@ -92,7 +92,7 @@ func (j *job) sayLeft() {
 func (j *job) rest(ctx context.Context) error {
 	p := j.in.plan
 	j.out.meter.step = "small files"
-	if err := j.out.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, expertfile.Describe(p.cfg, p.layout)); err != nil {
+	if err := j.out.json(ctx, expertfile.DirName+"/"+expertfile.LayoutName, p.describe()); err != nil {
 		return err
 	}
 	if err := j.sums.write(ctx, j.out); err != nil {
@@ -154,8 +154,8 @@ func (j *job) experts(w io.Writer, l *layerExperts) error {
 			}
 			n += b.bytes
 		}
-		if n != int64(j.in.plan.layout.Bytes) {
-			panic(fmt.Sprintf("convert: record of %d bytes in a layout of %d", n, j.in.plan.layout.Bytes))
+		if n != int64(j.in.plan.recordBytes) {
+			panic(fmt.Sprintf("convert: record of %d bytes in a layout of %d", n, j.in.plan.recordBytes))
 		}
 	}
 	return nil

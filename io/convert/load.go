@@ -65,7 +65,7 @@ func (m *memory) Write(p []byte) (int, error) {
 // spread says where the experts of a file are.
 func (in *input) spread() expertfile.Spread {
 	m := in.ckpt.(*ggufTensors).model
-	s := expertfile.Spread{Spans: map[int][3]expertfile.Span{}, Record: in.plan.layout}
+	s := expertfile.Spread{Spans: map[int][3]expertfile.Span{}, Records: in.plan.layouts}
 	for _, f := range m.File.Files() {
 		s.Files = append(s.Files, f.Path())
 	}

@@ -24,7 +24,7 @@ func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (
 		return nil, err
 	}
 	m.choose(w)
-	return m, m.checkExact()
+	return m, nil
 }
 
 // takeEncoded takes a matrix in any encoding.
@@ -47,7 +47,7 @@ func takeEncoded(src *source, name string, stack []int, rows, cols int) (*found,
 			return takeTiles(src, name, rows, cols)
 		}
 	}
-	if b := quant.BlockNamed(string(t.DType)); b != nil && b.Len > 1 {
+	if b := quant.BlockNamed(string(t.DType)); b != nil && (b.Len > 1 || src.gguf && t.DType == safetensors.F16) {
 		t, err := src.take(full, shape...)
 		return &found{enc: packed, rows: product(stack) * rows, cols: cols, weight: t, block: b}, err
 	}
@@ -75,17 +75,11 @@ func (m *found) choose(w wish) {
 		m.format = quant.Affine(w.bits, groupSize)
 	case m.enc == tiled || m.weight.DType == safetensors.BF16:
 		m.format = quant.BF16
+	case m.enc == packed:
+		m.format = quant.InBlock(m.block)
 	default:
 		m.format = quant.F32
 	}
-}
-
-// checkExact refuses blocks that would be rounded though nobody asked for that.
-func (m *found) checkExact() error {
-	if m.enc != packed || m.format.Codes() || m.block.Exact() {
-		return nil
-	}
-	return &SourceError{Tensor: m.weight.Name, Got: fmt.Sprintf("%s is taken only by convert with --bits 4 or 8, which rounds it", m.block)}
 }
 
 // takeCodes takes a matrix of codes. The format follows from the tensors' types and shapes, whose
@@ -209,12 +203,8 @@ func (x *numbers) blocks(name string, layout quant.Layout) ([]block, error) {
 	f := m.format.In(layout, rows)
 	var out []block
 	for _, a := range f.Arrays(rows, m.cols) {
-		b, err := newBlock(block{name: name + "." + a.Part.String(), dtype: safetensors.DType(a.DType), shape: a.Shape, op: x.opOf(a.Part),
-			array: a.Part, format: f, src: x})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, b)
+		out = append(out, block{name: name + "." + a.Part.String(), dtype: safetensors.DType(a.DType), shape: a.Shape, bytes: int64(a.Bytes),
+			op: x.opOf(a.Part), array: a.Part, format: f, src: x})
 	}
 	return out, nil
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"github.com/moeflux/moeflux-actor/io/expertfile"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -26,7 +26,9 @@ type plan struct {
 	dense     []placed // in the order of the file
 	denseSize int64
 	layers    []*layerExperts
-	layout    model.ExpertLayout
+	// layouts of records, by layer: all have the same bytes
+	layouts     map[int]model.ExpertLayout
+	recordBytes int
 	// of the matrices other than experts and gates, for the manifest; zero if they are not
 	// quantised
 	codes quant.Format
@@ -84,10 +86,8 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	}
 	p.place()
 	p.shapes = src.shapes
-	if src.gguf {
-		p.widenExperts()
-	}
-	return p, p.sameLayout()
+	p.layOut()
+	return p, nil
 }
 
 // joinSome joins errors, and counts those beyond a few.
@@ -116,36 +116,29 @@ func (p *plan) place() {
 	p.denseSize = at
 }
 
-// widenExperts makes a projection F32 in all layers if it is of several types without codes, as is
-// usual in GGUF files: records of all layers are alike.
-func (p *plan) widenExperts() {
-	for i := range 3 {
-		formats := map[quant.Format]bool{}
-		for _, l := range p.layers {
-			formats[l.projections()[i].format] = true
-		}
-		if len(formats) < 2 || slices.ContainsFunc(slices.Collect(maps.Keys(formats)), quant.Format.Codes) {
-			continue
-		}
-		for _, l := range p.layers {
-			l.projections()[i].widen(p.cfg.NumExperts)
-		}
+// layOut sets the layouts of records, and makes those of all layers as long as the longest.
+func (p *plan) layOut() {
+	p.layouts = map[int]model.ExpertLayout{}
+	for _, l := range p.layers {
+		p.layouts[l.layer] = l.layout(p.cfg)
+		p.recordBytes = max(p.recordBytes, p.layouts[l.layer].Bytes)
+	}
+	for _, l := range p.layers {
+		got := p.layouts[l.layer]
+		l.pad = p.recordBytes - got.Bytes
+		got.Bytes = p.recordBytes
+		p.layouts[l.layer] = got
 	}
 }
 
-// sameLayout sets the experts' layout, which must be the same in all layers.
-func (p *plan) sameLayout() error {
-	for i, l := range p.layers {
-		got := l.layout(p.cfg)
-		if i == 0 {
-			p.layout = got
-		} else if got != p.layout {
-			return fmt.Errorf("convert: experts of layer %d are stored as %v, %v, %v, those of layer %d as %v, %v, %v: all layers must have the same formats",
-				l.layer, got.Gate.Format, got.Up.Format, got.Down.Format,
-				p.layers[0].layer, p.layout.Gate.Format, p.layout.Up.Format, p.layout.Down.Format)
+// describe returns the content of layout.json.
+func (p *plan) describe() expertfile.Layout {
+	for _, l := range p.layers {
+		if p.layouts[l.layer] != p.layouts[p.layers[0].layer] {
+			return expertfile.DescribeLayers(p.cfg, p.layouts)
 		}
 	}
-	return nil
+	return expertfile.Describe(p.cfg, p.layouts[p.layers[0].layer])
 }
 
 // checkShapes makes the checks of tensors that there says can be read. It reports a few errors.
@@ -162,7 +155,7 @@ func (p *plan) checkShapes(there func(safetensors.Tensor) bool) error {
 }
 
 // layerBytes returns the size of each layer's expert file.
-func (p *plan) layerBytes() int64 { return int64(p.layout.Bytes) * int64(p.cfg.NumExperts) }
+func (p *plan) layerBytes() int64 { return int64(p.recordBytes) * int64(p.cfg.NumExperts) }
 
 // denseBlocks returns what a spec becomes in model_weights.bin.
 func denseBlocks(src *source, s spec, o Options) ([]block, error) {
@@ -236,7 +229,7 @@ func (s spec) find(src *source, w wish) (*numbers, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &numbers{m: m, rows: s.from.take, pieces: s.pieces}, nil
+		return s.order(&numbers{m: m, rows: s.from.take}), nil
 	}
 	var stack []int
 	rows := s.rows
@@ -247,9 +240,16 @@ func (s spec) find(src *source, w wish) (*numbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := m.all()
+	return s.order(m.all()), nil
+}
+
+// order has columns in the order of pieces. Blocks that are not within a piece are widened.
+func (s spec) order(x *numbers) *numbers {
 	x.pieces = s.pieces
-	return x, nil
+	if b := x.m.format.Block(); b != nil && s.pieces != nil && s.pieces.width%b.Len != 0 {
+		x.m.format = quant.F32
+	}
+	return x
 }
 
 // takeConv takes a convolution in either shape. The taps of a channel are contiguous in both.

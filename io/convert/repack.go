@@ -134,6 +134,9 @@ func (r *repacking) open(o Options) (err error) {
 	if r.dense, err = planDense(r.cfg, r.w, o.layout()); err != nil {
 		return err
 	}
+	if r.x.Mixed() {
+		return fmt.Errorf("convert: layers of %s store their experts in different formats: such a directory is used as it is, not written again", r.src)
+	}
 	r.layout = r.x.Layout()
 	for _, p := range []*model.ExpertPart{&r.layout.Gate, &r.layout.Up, &r.layout.Down} {
 		p.Format = p.Format.In(o.layout(), p.Rows)

@@ -20,8 +20,9 @@ import (
 // File is the opened experts of a packed model. All methods except Close may be called from many
 // goroutines.
 type File struct {
-	dir     string // of the layer files
-	layout  model.ExpertLayout
+	dir     string                     // of the layer files
+	layout  model.ExpertLayout         // of the first layer
+	layouts map[int]model.ExpertLayout // by layer; nil if all are alike
 	experts int
 	layers  []int // that have experts, ascending
 	files   map[int]*layerFile
@@ -80,11 +81,11 @@ func FindIn(dir string, cfg *model.Config) string {
 }
 
 func open(packed string, cfg *model.Config, partial bool) (*File, error) {
-	layout, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
+	layout, layouts, known, err := readLayout(filepath.Join(packed, LayoutName), cfg)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{dir: packed, layout: layout, experts: cfg.NumExperts, layers: cfg.MoELayers(), files: map[int]*layerFile{}}
+	f := &File{dir: packed, layout: layout, layouts: layouts, experts: cfg.NumExperts, layers: cfg.MoELayers(), files: map[int]*layerFile{}}
 	var errs []error
 	var sizes []int64 // of each layer, -1 for a file that could not be opened
 	for _, layer := range f.layers {
@@ -238,8 +239,20 @@ func (l *layerFile) control(f func(fd uintptr)) error {
 	return nil
 }
 
-// Layout returns the layout of every record.
+// Layout returns the layout of records of the first layer with experts. Its Bytes are those of every
+// record of the model.
 func (f *File) Layout() model.ExpertLayout { return f.layout }
+
+// LayoutOf returns the layout of a layer's records.
+func (f *File) LayoutOf(layer int) model.ExpertLayout {
+	if l, ok := f.layouts[layer]; ok {
+		return l
+	}
+	return f.layout
+}
+
+// Mixed reports whether layers have different layouts.
+func (f *File) Mixed() bool { return f.layouts != nil }
 
 // Layers returns the indexes of the layers that have experts, ascending. The slice is shared,
 // read-only.

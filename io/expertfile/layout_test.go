@@ -42,7 +42,7 @@ func TestDescribeOffsets(t *testing.T) {
 func TestLayoutMixed(t *testing.T) {
 	cfg := small()
 	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4, quant.BF16, quant.Affine(8, 32))
-	got, err := parseLayout("x", encode(t, Describe(cfg, l)), cfg)
+	got, _, err := parseLayout("x", encode(t, Describe(cfg, l)), cfg)
 	if err != nil || got != l {
 		t.Errorf("got %+v, %v, want %+v", got, err, l)
 	}
@@ -55,7 +55,7 @@ func TestLayoutPanels(t *testing.T) {
 	cfg := small()
 	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, quant.BF16, q4)
 	raw := encode(t, Describe(cfg, l))
-	got, err := parseLayout("x", raw, cfg)
+	got, _, err := parseLayout("x", raw, cfg)
 	if err != nil || got != l {
 		t.Errorf("got %+v, %v, want %+v", got, err, l)
 	}
@@ -108,7 +108,7 @@ func TestLayoutPanelsRefuses(t *testing.T) {
 		if c.to == `"components"` {
 			bad = strings.Replace(bad, `"components":[],`, "", 1)
 		}
-		_, err := parseLayout("x", []byte(bad), cfg)
+		_, _, err := parseLayout("x", []byte(bad), cfg)
 		var e *LayoutError
 		if !errors.As(err, &e) || c.name != "BF16" && e.Component != c.names || !strings.Contains(err.Error(), c.why) || e.Path != "x" {
 			t.Errorf("%s: got %v, want a *LayoutError of %q that says %s", c.name, err, c.names, c.why)
@@ -118,14 +118,14 @@ func TestLayoutPanelsRefuses(t *testing.T) {
 	l := Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q4p))
 	l.Components[4].Layout = quant.Rows
 	var e *LayoutError
-	if _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "up_proj.scales" {
+	if _, _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "up_proj.scales" {
 		t.Errorf("scales in rows: got %v, want a *LayoutError of up_proj.scales", err)
 	}
 	// Eight rows do not fill a panel.
 	cfg.MoEIntermediateSize = 8
 	q := quant.BF16
 	l = Describe(cfg, model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4p, q4p, q))
-	if _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "gate_proj.weight" || !strings.Contains(err.Error(), "8 rows") {
+	if _, _, err := parseLayout("x", encode(t, l), cfg); !errors.As(err, &e) || e.Component != "gate_proj.weight" || !strings.Contains(err.Error(), "8 rows") {
 		t.Errorf("half a panel: got %v, want a *LayoutError of gate_proj.weight", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestLayoutRefuses(t *testing.T) {
 	} {
 		d := Describe(cfg, l)
 		c.change(&d)
-		_, err := parseLayout("x", encode(t, d), cfg)
+		_, _, err := parseLayout("x", encode(t, d), cfg)
 		var bad *LayoutError
 		if !errors.As(err, &bad) || bad.Component != c.names {
 			t.Errorf("%s: got %v, want a *LayoutError of %q", c.name, err, c.names)
@@ -164,7 +164,7 @@ func TestLayoutRefuses(t *testing.T) {
 	}
 	for _, raw := range []string{"", "[]", "{}", "null", `{"components":3}`, strings.Repeat("[", 1<<20)} {
 		var bad *LayoutError
-		if _, err := parseLayout("x", []byte(raw), cfg); !errors.As(err, &bad) {
+		if _, _, err := parseLayout("x", []byte(raw), cfg); !errors.As(err, &bad) {
 			t.Errorf("%.20q: got %v, want a *LayoutError", raw, err)
 		}
 	}
@@ -199,7 +199,7 @@ func FuzzParseLayout(f *testing.F) {
 	f.Add([]byte(`{"num_experts":4,"components":[],"arranged_components":[{"name":"gate_proj.weight","dtype":"U32","shape":[16,2],"layout":"columns"}]}`))
 	f.Add([]byte(`{"num_experts":4,"components":[{"name":"gate_proj.weight","dtype":"U32","shape":[1,2]},{"name":"gate_proj.scales","shape":[1,-3]}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		l, err := parseLayout("x", raw, cfg)
+		l, _, err := parseLayout("x", raw, cfg)
 		if err != nil {
 			var bad *LayoutError
 			if !errors.As(err, &bad) {

@@ -19,14 +19,14 @@ type Span struct {
 	OffsetBytes int64
 	Stride      int64        // bytes from expert to expert
 	Bytes       int          // of one
-	Block       *quant.Block // how they are stored, whatever the record has
+	Block       *quant.Block // how they are stored, as the record has them
 }
 
 // Spread says where the records of a model lie in files of another form.
 type Spread struct {
-	Files  []string
-	Spans  map[int][3]Span    // gate, up and down by layer
-	Record model.ExpertLayout // what records are in memory: F32, or BF16 where spans are
+	Files   []string
+	Spans   map[int][3]Span            // gate, up and down by layer
+	Records map[int]model.ExpertLayout // what records are in memory, by layer; all have as many bytes
 }
 
 // spread is the opened files of a Spread.
@@ -44,7 +44,14 @@ type spread struct {
 // of its file.
 func OpenSpread(cfg *model.Config, of Spread) (*File, error) {
 	s := &spread{Spread: of, copies: map[int][]byte{}}
-	f := &File{layout: of.Record, experts: cfg.NumExperts, layers: cfg.MoELayers(), spread: s}
+	f := &File{layouts: of.Records, experts: cfg.NumExperts, layers: cfg.MoELayers(), spread: s}
+	for i, layer := range f.layers {
+		if l := of.Records[layer]; i == 0 {
+			f.layout = l
+		} else if l.Bytes != f.layout.Bytes {
+			return nil, fmt.Errorf("expertfile: records of %d and of %d bytes in one model", f.layout.Bytes, l.Bytes)
+		}
+	}
 	var sizes []int64
 	for _, path := range of.Files {
 		l, size, err := f.openFile(path)
@@ -55,7 +62,7 @@ func OpenSpread(cfg *model.Config, of Spread) (*File, error) {
 	}
 	for _, layer := range f.layers {
 		for i, span := range of.Spans[layer] {
-			if err := s.check(span, f.part(i), f.experts, sizes); err != nil {
+			if err := s.check(span, f.part(layer, i), f.experts, sizes); err != nil {
 				return nil, errors.Join(fmt.Errorf("expertfile: layer %d: %s: %w", layer, projections[i], err), f.Close())
 			}
 		}
@@ -64,28 +71,24 @@ func OpenSpread(cfg *model.Config, of Spread) (*File, error) {
 }
 
 // check compares a span with what the record wants of it, and with the size of its file.
-func (s *spread) check(x Span, p *model.ExpertPart, experts int, sizes []int64) error {
+func (s *spread) check(x Span, p model.ExpertPart, experts int, sizes []int64) error {
 	switch {
 	case x.Block == nil || x.File < 0 || x.File >= len(sizes):
 		return errors.New("it lies nowhere")
 	case x.Bytes != x.Block.Bytes(p.Rows, p.Cols):
 		return fmt.Errorf("%d bytes of %s, expected %d", x.Bytes, x.Block, x.Block.Bytes(p.Rows, p.Cols))
-	case p.Format != quant.F32 && !x.asIs(p):
-		return fmt.Errorf("%s does not become %v", x.Block, p.Format)
+	case p.Format != quant.InBlock(x.Block):
+		return fmt.Errorf("%s is not %v", x.Block, p.Format)
 	case x.OffsetBytes < 0 || x.Stride < int64(x.Bytes) || x.OffsetBytes > sizes[x.File]-x.Stride*int64(experts-1)-int64(x.Bytes):
 		return fmt.Errorf("%d experts at byte %d go past the end of %s", experts, x.OffsetBytes, s.Files[x.File])
 	}
 	return nil
 }
 
-// asIs reports whether a span's bytes are those of the record.
-func (x *Span) asIs(p *model.ExpertPart) bool {
-	return p.Format == quant.F32 && x.Block.Name == "F32" || p.Format == quant.BF16 && x.Block.Name == "BF16"
-}
-
-// part returns gate, up or down of a record.
-func (f *File) part(i int) *model.ExpertPart {
-	return [3]*model.ExpertPart{&f.layout.Gate, &f.layout.Up, &f.layout.Down}[i]
+// part returns gate, up or down of a layer's records.
+func (f *File) part(layer, i int) model.ExpertPart {
+	l := f.LayoutOf(layer)
+	return [3]model.ExpertPart{l.Gate, l.Up, l.Down}[i]
 }
 
 // Spread reports whether records are gathered from files of another form.
@@ -119,20 +122,19 @@ func (f *File) gather(layer, expert int, dst []byte) error {
 		return fail(0, 0, fmt.Errorf("%w: %d bytes", errLength, len(dst)))
 	}
 	for i := range spans {
-		p := f.part(i)
-		to := dst[p.WeightOffset:][:p.Format.Bytes(p.Rows, p.Cols)]
-		if got, err := f.readSpan(&spans[i], p, expert, to); err != nil {
+		to := dst[f.part(layer, i).WeightOffset:][:spans[i].Bytes]
+		if got, err := f.readSpan(&spans[i], expert, to); err != nil {
 			return fail(i, got, err)
 		}
 	}
 	return nil
 }
 
-// readSpan reads one projection of an expert. Bytes that are as they should be go to their place,
-// unless the page cache is passed: then a frame around them is read, since they begin anywhere.
-func (f *File) readSpan(x *Span, p *model.ExpertPart, expert int, dst []byte) (int, error) {
+// readSpan reads one projection of an expert. Its bytes go to their place, unless the page cache is
+// passed: then a frame around them is read, since they begin anywhere.
+func (f *File) readSpan(x *Span, expert int, dst []byte) (int, error) {
 	at, file := x.OffsetBytes+int64(expert)*x.Stride, f.spread.files[x.File]
-	if x.asIs(p) && !f.direct {
+	if !f.direct {
 		return readFull(file.read, dst, at, 1)
 	}
 	frame, err := f.spread.frame()
@@ -140,12 +142,9 @@ func (f *File) readSpan(x *Span, p *model.ExpertPart, expert int, dst []byte) (i
 		return 0, err
 	}
 	defer f.spread.put(frame)
-	unit, skip := 1, 0
-	if f.direct {
-		unit, skip = DirectAlign, int(at%DirectAlign)
-	}
-	whole := (skip + x.Bytes + unit - 1) / unit * unit
-	got, err := readFull(file.read, frame[:whole], at-int64(skip), unit)
+	skip := int(at % DirectAlign)
+	whole := (skip + x.Bytes + DirectAlign - 1) / DirectAlign * DirectAlign
+	got, err := readFull(file.read, frame[:whole], at-int64(skip), DirectAlign)
 	if got >= skip+x.Bytes { // the file may end within the last page
 		err = nil
 	} else if err == nil {
@@ -154,13 +153,7 @@ func (f *File) readSpan(x *Span, p *model.ExpertPart, expert int, dst []byte) (i
 	if err != nil {
 		return max(0, got-skip), err
 	}
-	src := frame[skip:][:x.Bytes]
-	if x.asIs(p) {
-		copy(dst, src)
-	} else {
-		x.Block.UnpackF32(dst, src)
-	}
-	return x.Bytes, nil
+	return copy(dst, frame[skip:][:x.Bytes]), nil
 }
 
 // frameBytes is the size of a frame around any span.

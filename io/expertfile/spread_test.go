@@ -2,7 +2,6 @@ package expertfile
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -19,55 +18,55 @@ import (
 )
 
 // spreadModel writes experts of three layers into two files, at places that are multiples of 32 as
-// in GGUF files, gate and up of layer 1 together. It returns where they are and what the records
-// must be.
-func spreadModel(t *testing.T, cfg *model.Config, kinds [3]string, to quant.Format) (of Spread, want map[int][][]byte) {
+// in GGUF files. kinds are the types of gate, up and down, one set for each layer in turn. It returns
+// where they are and what the records must be.
+func spreadModel(t *testing.T, cfg *model.Config, kinds ...[3]string) (of Spread, want map[int][][]byte) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
 	dir := t.TempDir()
-	of = Spread{Files: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Spans: map[int][3]Span{},
-		Record: model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, to, to, to)}
+	of = Spread{Files: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}, Spans: map[int][3]Span{}, Records: map[int]model.ExpertLayout{}}
 	var files [2][]byte
 	want = map[int][][]byte{}
-	parts := []model.ExpertPart{of.Record.Gate, of.Record.Up, of.Record.Down}
-	for _, layer := range cfg.MoELayers() {
+	most := 0
+	for k, layer := range cfg.MoELayers() {
+		var formats [3]quant.Format
+		for i, kind := range kinds[k%len(kinds)] {
+			formats[i] = quant.InBlock(quant.BlockNamed(kind))
+		}
+		l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, formats[0], formats[1], formats[2])
+		of.Records[layer], most = l, max(most, l.Bytes)
 		var spans [3]Span
 		file := layer % 2
 		want[layer] = make([][]byte, cfg.NumExperts)
-		for i, p := range parts {
-			b := quant.BlockNamed(kinds[i])
-			n := b.Bytes(p.Rows, p.Cols)
+		for e := range want[layer] {
+			want[layer][e] = make([]byte, l.Bytes)
+		}
+		for i, p := range []model.ExpertPart{l.Gate, l.Up, l.Down} {
+			n := p.Format.Bytes(p.Rows, p.Cols)
 			files[file] = append(files[file], make([]byte, -len(files[file])&31+32)...)
-			spans[i] = Span{File: file, OffsetBytes: int64(len(files[file])), Stride: int64(n + 32*(i%2)), Bytes: n, Block: b}
+			spans[i] = Span{File: file, OffsetBytes: int64(len(files[file])), Stride: int64(n + 32*(i%2)), Bytes: n, Block: quant.BlockNamed(kinds[k%len(kinds)][i])}
 			for e := range cfg.NumExperts {
 				raw := make([]byte, spans[i].Stride)
 				for k := range raw {
-					raw[k] = byte(r.Uint32()) & 0x3f // no scale is huge or no number
+					raw[k] = byte(r.Uint32())
 				}
 				files[file] = append(files[file], raw...)
-				want[layer][e] = append(want[layer][e], expanded(b, p, raw[:n], to)...)
+				copy(want[layer][e][p.WeightOffset:], raw[:n])
 			}
 		}
 		of.Spans[layer] = spans
+	}
+	for layer, l := range of.Records {
+		l.Bytes = most
+		of.Records[layer] = l
+		for e := range want[layer] {
+			want[layer][e] = append(want[layer][e], make([]byte, most-len(want[layer][e]))...)
+		}
 	}
 	for i, path := range of.Files {
 		write(t, path, files[i])
 	}
 	return of, want
-}
-
-// expanded returns what a record has of a projection.
-func expanded(b *quant.Block, p model.ExpertPart, raw []byte, to quant.Format) []byte {
-	if to == quant.BF16 {
-		return raw
-	}
-	x := make([]float32, p.Rows*p.Cols)
-	b.Unpack(x, raw)
-	var out []byte
-	for _, v := range x {
-		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
-	}
-	return out
 }
 
 func openSpread(t *testing.T, cfg *model.Config, of Spread) *File {
@@ -80,19 +79,14 @@ func openSpread(t *testing.T, cfg *model.Config, of Spread) *File {
 	return f
 }
 
-// Records are gathered from their pieces, whether these are as they should be or must be unpacked,
-// through the page cache and past it, and all at once.
+// Records are gathered from their pieces, of one type or of several, through the page cache and past
+// it, and all at once.
 func TestSpread(t *testing.T) {
 	cfg := small()
-	for _, c := range []struct {
-		kinds [3]string
-		to    quant.Format
-	}{
-		{[3]string{"BF16", "BF16", "BF16"}, quant.BF16},
-		{[3]string{"F32", "BF16", "F16"}, quant.F32},
-		{[3]string{"Q8_0", "Q4_0", "IQ4_NL"}, quant.F32},
+	for _, kinds := range [][][3]string{
+		{{"BF16", "BF16", "BF16"}}, {{"Q4_0", "MXFP4", "F32"}}, {{"Q8_0", "Q4_1", "IQ4_NL"}, {"Q4_0", "Q4_0", "Q8_0"}, {"F16", "Q5_0", "Q5_1"}},
 	} {
-		of, want := spreadModel(t, cfg, c.kinds, c.to)
+		of, want := spreadModel(t, cfg, kinds...)
 		for _, direct := range []bool{false, true} {
 			f := openSpread(t, cfg, of)
 			if direct {
@@ -104,15 +98,15 @@ func TestSpread(t *testing.T) {
 			for _, layer := range f.Layers() {
 				for e := range f.Experts() {
 					if err := f.ReadExpert(layer, e, dst); err != nil {
-						t.Fatalf("%v: %v", c.kinds, err)
+						t.Fatalf("%v: %v", kinds, err)
 					}
-					if !bytes.Equal(dst, want[layer][e]) {
-						t.Fatalf("%v: layer %d expert %d differs (direct %v)", c.kinds, layer, e, direct)
+					if l := f.LayoutOf(layer); !bytes.Equal(dst[:l.Used()], want[layer][e][:l.Used()]) {
+						t.Fatalf("%v: layer %d expert %d differs (direct %v)", kinds, layer, e, direct)
 					}
 				}
 				m, err := f.Map(layer)
 				if err != nil || !bytes.Equal(m, bytes.Join(want[layer], nil)) {
-					t.Errorf("%v: layer %d in memory differs: %v", c.kinds, layer, err)
+					t.Errorf("%v: layer %d in memory differs: %v", kinds, layer, err)
 				}
 				if again, err := f.Map(layer); err != nil || &again[0] != &m[0] {
 					t.Errorf("layer %d is in memory twice: %v", layer, err)
@@ -131,7 +125,7 @@ func TestSpread(t *testing.T) {
 // Many reads at once get memory of their own.
 func TestSpreadConcurrent(t *testing.T) {
 	cfg := small()
-	of, want := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"}, quant.F32)
+	of, want := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"})
 	f := openSpread(t, cfg, of)
 	var all sync.WaitGroup
 	for range 8 {
@@ -155,8 +149,7 @@ func TestSpreadConcurrent(t *testing.T) {
 // A file that was cut short, or does not hold what is said of it, is an error that names it.
 func TestSpreadErrors(t *testing.T) {
 	cfg := small()
-	f32 := quant.F32
-	of, _ := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"}, f32)
+	of, _ := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"})
 	f := openSpread(t, cfg, of)
 	dst := make([]byte, f.Layout().Bytes)
 	layer := f.Layers()[0]
@@ -187,7 +180,7 @@ func TestSpreadErrors(t *testing.T) {
 		"bytes": func(x *Span) { x.Bytes-- }, "file": func(x *Span) { x.File = 7 }, "block": func(x *Span) { x.Block = nil },
 		"offset": func(x *Span) { x.OffsetBytes = -1 }, "stride": func(x *Span) { x.Stride = 1 }, "far": func(x *Span) { x.OffsetBytes = math.MaxInt64 - 5 },
 	} {
-		of, _ := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"}, f32)
+		of, _ := spreadModel(t, cfg, [3]string{"Q8_0", "Q8_0", "Q8_0"})
 		spans := of.Spans[layer]
 		change(&spans[1])
 		of.Spans[layer] = spans
@@ -195,7 +188,11 @@ func TestSpreadErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	of, _ = spreadModel(t, cfg, [3]string{"BF16", "F32", "BF16"}, quant.BF16)
+	of, _ = spreadModel(t, cfg, [3]string{"BF16", "F32", "BF16"})
+	for l, r := range of.Records {
+		r.Up.Format = quant.BF16
+		of.Records[l] = r
+	}
 	if _, err := OpenSpread(cfg, of); err == nil {
 		t.Error("F32 is taken for BF16")
 	}

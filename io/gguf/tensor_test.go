@@ -9,7 +9,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Every number of every type is, to the last bit, what make_gguf.py computed from the codes.
+// Every number of every type is, to the last bit, what make_gguf.py computed from the codes. Only a
+// zero may have another sign.
 func TestFloats(t *testing.T) {
 	m, want := open(t, "types.gguf"), read(t, "types.f32")
 	seen := map[*quant.Block]bool{}
@@ -21,7 +22,7 @@ func TestFloats(t *testing.T) {
 		wrong := 0
 		for i, v := range got {
 			bits := binary.LittleEndian.Uint32(want[4*i:])
-			if math.Float32bits(v) == bits {
+			if math.Float32bits(v) == bits || v == 0 && bits == 1<<31 {
 				continue
 			}
 			if wrong++; wrong < 4 {

@@ -213,7 +213,7 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 	if !slices.Contains(dtypes, string(d.DType)) {
 		return fmt.Sprintf("dtype %q is not one of %s", string(d.DType), strings.Join(dtypes, ", "))
 	}
-	want, err := d.DType.Bytes(d.Shape)
+	want, err := d.bytes()
 	if err != nil {
 		return err.Error()
 	}
@@ -234,6 +234,21 @@ func checkTensor(name string, all map[string]Descriptor, dataLen int64) string {
 		return fmt.Sprintf("layout %s is only for codes, scales and biases", d.Layout)
 	}
 	return ""
+}
+
+// bytes returns the bytes that type and shape make. Rows of matrices in blocks are whole blocks.
+func (d *Descriptor) bytes() (int, error) {
+	b := quant.BlockNamed(string(d.DType))
+	if b == nil || b.Len == 1 {
+		return d.DType.Bytes(d.Shape)
+	}
+	if len(d.Shape) != 2 || d.Shape[0] < 0 {
+		return 0, fmt.Errorf("%s %v is not a matrix", d.DType, d.Shape)
+	}
+	if err := b.Validate(d.Shape[1]); err != nil {
+		return 0, err
+	}
+	return safetensors.U8.Bytes([]int{d.Shape[0], d.Shape[1] / b.Len, b.Size})
 }
 
 // dtypes are the types that a tensor may have.

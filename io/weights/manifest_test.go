@@ -274,11 +274,14 @@ func TestMatrixErrors(t *testing.T) {
 	if x, err := f.Matrix("m", 3, 4); err != nil || x.Format.String() != "bf16" || x.WeightOffset != 128 {
 		t.Errorf("m: got %+v, %v", x, err)
 	}
+	if x, err := f.Matrix("h", 2, 4); err != nil || x.Format.String() != "f16" || x.WeightOffset != 160 {
+		t.Errorf("h: got %+v, %v", x, err)
+	}
 	for _, c := range []struct {
 		name       string
 		rows, cols int
 	}{
-		{"none", 2, 64}, {"q", 3, 64}, {"q", 2, 32}, {"q", 2, 128}, {"q", 2, 0}, {"q", 2, 1 << 40}, {"m", 4, 3}, {"m", 12, 1}, {"h", 2, 4}, {"v", 2, 2},
+		{"none", 2, 64}, {"q", 3, 64}, {"q", 2, 32}, {"q", 2, 128}, {"q", 2, 0}, {"q", 2, 1 << 40}, {"m", 4, 3}, {"m", 12, 1}, {"h", 4, 2}, {"v", 2, 2},
 	} {
 		_, err := f.Matrix(c.name, c.rows, c.cols)
 		var bad *TensorError

@@ -330,7 +330,8 @@ func TestFromArrays(t *testing.T) {
 		{"no groups", cols, []stored{words(32), groups(0), groups(0)}}, {"other biases", cols, []stored{words(32), groups(4), groups(2)}},
 		{"no columns", 0, []stored{words(0), groups(0), groups(0)}}, {"negative", -256, []stored{words(32), groups(4), groups(4)}},
 		{"one axis", cols, []stored{{"U32", []int{32}}, groups(4), groups(4)}}, {"scales of F16", cols, []stored{words(32), {"F16", []int{rows, 4}}, groups(4)}},
-		{"numbers with scales", cols, []stored{{"BF16", []int{rows, cols}}, groups(4), groups(4)}}, {"F16", cols, []stored{{"F16", []int{rows, cols}}}},
+		{"numbers with scales", cols, []stored{{"BF16", []int{rows, cols}}, groups(4), groups(4)}}, {"F16 words", cols, []stored{{"F16", []int{rows, cols / 2}}}},
+		{"half a block", 128, []stored{{"Q4_K", []int{rows, 128}}}}, {"a block of 32-bit words", cols, []stored{{"Q4_K", []int{rows, 36}}}},
 	} {
 		f, err := quant.FromArrays(rows, c.cols, func(p quant.Part) (string, []int, bool) {
 			if int(p) >= len(c.got) {

@@ -53,8 +53,9 @@ func (f Format) numberBytes(p Part) int {
 // Arrays describes the arrays of a [rows, cols] matrix, in the order of parts.
 func (f Format) Arrays(rows, cols int) []Array {
 	d := &codings[f.Coding()]
-	out := []Array{{Part: Weight, DType: d.dtype, Shape: []int{rows, cols * d.bits / 8 / d.word}}}
+	out := []Array{{Part: Weight, DType: d.dtype, Shape: []int{rows, cols}}}
 	if f.Codes() {
+		out[0].Shape[1] = cols * d.bits / 8 / d.word
 		groups := cols / f.Group()
 		out = append(out, Array{Part: Scales, DType: d.scale.dtype, Shape: []int{rows, groups}})
 		if d.biased {

@@ -6,37 +6,52 @@ import (
 )
 
 // Block is a storage format as one value: rows are blocks of Len numbers in Size bytes, and a block
-// holds everything that its numbers depend on. GGUF files store weights so. (A Format, in contrast,
-// has codes, scales and biases in three places.) There is one Block of each name, so two formats
-// are the same if the pointers are.
+// holds everything that its numbers depend on. GGUF files store weights so. (Other Formats have
+// codes, scales and biases in three places.) There is one Block of each name, so two formats are the
+// same if the pointers are.
+//
+// Numbers of blocks longer than one are codes in groups: code·scale, or code·scale + bias where
+// groups are Biased. Products of a code and a scale are float32 numbers, and so are scales and
+// biases, whatever a block makes them of.
 type Block struct {
 	Name string // as in GGUF files
 	Len  int    // numbers of a block
 	Size int    // bytes of a block
 
-	// unpack widens one block to dst [Len]; where Len is 1, any number of them.
-	unpack func(dst []float32, src []byte)
+	Group  int  // numbers that share a scale; 0 where Len is 1
+	Biased bool // groups have a bias, too
+
+	// split takes one block apart, see Split; nil where Len is 1.
+	split func(codes []int8, scales, biases []float32, src []byte)
+	// widen widens any number of numbers; nil where Len is more.
+	widen func(dst []float32, src []byte)
 }
 
 // blocks lists the formats, from exact to coarse.
 var blocks = []*Block{
-	{"F32", 1, 4, unpackF32},
-	{"BF16", 1, 2, unpackBF16},
-	{"F16", 1, 2, unpackF16},
-	{"Q8_0", 32, 34, unpackQ8x0},
-	{"Q6_K", 256, 210, unpackQ6K},
-	{"Q5_1", 32, 24, unpackQ5x1},
-	{"Q5_0", 32, 22, unpackQ5x0},
-	{"Q5_K", 256, 176, unpackQ5K},
-	{"Q4_1", 32, 20, unpackQ4x1},
-	{"Q4_0", 32, 18, unpackQ4x0},
-	{"Q4_K", 256, 144, unpackQ4K},
-	{"IQ4_NL", 32, 18, unpackIQ4NL},
-	{"IQ4_XS", 256, 136, unpackIQ4XS},
-	{"MXFP4", 32, 17, unpackMXFP4},
-	{"Q3_K", 256, 110, unpackQ3K},
-	{"Q2_K", 256, 84, unpackQ2K},
+	{Name: "F32", Len: 1, Size: 4, widen: unpackF32},
+	{Name: "BF16", Len: 1, Size: 2, widen: unpackBF16},
+	{Name: "F16", Len: 1, Size: 2, widen: unpackF16},
+	{Name: "Q8_0", Len: 32, Size: 34, Group: 32, split: splitQ8x0},
+	{Name: "Q6_K", Len: 256, Size: 210, Group: 16, split: splitQ6K},
+	{Name: "Q5_1", Len: 32, Size: 24, Group: 32, Biased: true, split: splitQ5x1},
+	{Name: "Q5_0", Len: 32, Size: 22, Group: 32, split: splitQ5x0},
+	{Name: "Q5_K", Len: 256, Size: 176, Group: 32, Biased: true, split: splitQ5K},
+	{Name: "Q4_1", Len: 32, Size: 20, Group: 32, Biased: true, split: splitQ4x1},
+	{Name: "Q4_0", Len: 32, Size: 18, Group: 32, split: splitQ4x0},
+	{Name: "Q4_K", Len: 256, Size: 144, Group: 32, Biased: true, split: splitQ4K},
+	{Name: "IQ4_NL", Len: 32, Size: 18, Group: 32, split: splitIQ4NL},
+	{Name: "IQ4_XS", Len: 256, Size: 136, Group: 32, split: splitIQ4XS},
+	{Name: "MXFP4", Len: 32, Size: 17, Group: 32, split: splitMXFP4},
+	{Name: "Q3_K", Len: 256, Size: 110, Group: 16, split: splitQ3K},
+	{Name: "Q2_K", Len: 256, Size: 84, Group: 16, Biased: true, split: splitQ2K},
 }
+
+// The largest block, and the most groups of one.
+const (
+	maxBlock       = 256
+	maxBlockGroups = maxBlock / 16
+)
 
 // Blocks returns all formats in blocks, from exact to coarse.
 func Blocks() []*Block { return slices.Clone(blocks) }
@@ -65,18 +80,45 @@ func (b *Block) Validate(cols int) error {
 // Bytes returns the bytes of a [rows, cols] matrix.
 func (b *Block) Bytes(rows, cols int) int { return rows * (cols / b.Len) * b.Size }
 
+// Split takes whole blocks of several numbers apart: codes, and of each group the scale and, if the
+// format is Biased, the bias. len(codes) is a multiple of Len, scales and biases have an element for
+// each Group of them, and src has Bytes(1, len(codes)).
+func (b *Block) Split(codes []int8, scales, biases []float32, src []byte) {
+	each := b.Len / b.Group
+	for ; len(codes) > 0; codes, scales, src = codes[b.Len:], scales[each:], src[b.Size:] {
+		b.split(codes[:b.Len:b.Len], scales[:each:each], biases, src[:b.Size:b.Size])
+		if b.Biased {
+			biases = biases[each:]
+		}
+	}
+}
+
 // Unpack widens whole blocks to dst: each number is what the format says, rounded once to float32,
-// and where no two products are added it is exact. len(dst) is a multiple of Len, and src has
-// Bytes(1, len(dst)). Scales that are no finite numbers give numbers that are none either.
+// and where groups have no bias it is exact. len(dst) is a multiple of Len, and src has Bytes(1,
+// len(dst)). Scales that are no finite numbers give numbers that are none either.
 func (b *Block) Unpack(dst []float32, src []byte) {
 	if len(dst)%b.Len != 0 || len(src) != b.Bytes(1, len(dst)) {
 		panic(fmt.Sprintf("quant: %d bytes of %s for %d numbers", len(src), b.Name, len(dst)))
 	}
 	if b.Len == 1 {
-		b.unpack(dst, src)
+		b.widen(dst, src)
 		return
 	}
+	var codes [maxBlock]int8 // whole numbers: nothing is -0
+	var scales, biases [maxBlockGroups]float32
 	for ; len(dst) > 0; dst, src = dst[b.Len:], src[b.Size:] {
-		b.unpack(dst[:b.Len:b.Len], src[:b.Size:b.Size])
+		b.split(codes[:b.Len], scales[:], biases[:], src[:b.Size:b.Size])
+		for i, c := range codes[:b.Len] {
+			dst[i] = float32(c) * scales[i/b.Group] // exact
+		}
+		if b.Biased {
+			for i := range dst[:b.Len] {
+				dst[i] += biases[i/b.Group]
+			}
+		}
 	}
 }
+
+// Exact reports whether Unpack rounds nothing: every number of the format is a float32. The sum of a
+// product and a bias may need more than its 24 bits.
+func (b *Block) Exact() bool { return !b.Biased }

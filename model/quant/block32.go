@@ -6,8 +6,7 @@ import (
 )
 
 // Formats of single numbers and of blocks of 32. In a block of 32 codes of 4 bits, byte j holds
-// number j in its low half and number j+16 in its high half. d and m are fp16. A product of d and a
-// code is exact in float32, so fusing it with a sum changes nothing.
+// number j in its low half and number j+16 in its high half. d and m are fp16.
 
 // half reads an fp16 number.
 func half(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }
@@ -30,66 +29,74 @@ func unpackF16(dst []float32, b []byte) {
 	}
 }
 
-// unpackQ4x0: d, 16 bytes of codes; d·(code-8).
-func unpackQ4x0(dst []float32, b []byte) {
-	d := half(b)
-	for j, c := range b[2:18] {
-		dst[j] = d * float32(int(c&15)-8)
-		dst[j+16] = d * float32(int(c>>4)-8)
+// splitQ4x0: d, 16 bytes of codes; d·(code-8).
+func splitQ4x0(codes []int8, scales, _ []float32, b []byte) {
+	scales[0] = half(b)
+	nibbles(codes, b[2:18], 8)
+}
+
+// splitQ4x1: d, m, 16 bytes of codes; d·code + m.
+func splitQ4x1(codes []int8, scales, biases []float32, b []byte) {
+	scales[0], biases[0] = half(b), half(b[2:])
+	nibbles(codes, b[4:20], 0)
+}
+
+// nibbles writes 32 codes less zero.
+func nibbles(codes []int8, b []byte, zero int8) {
+	for j, c := range b[:16] {
+		codes[j], codes[j+16] = int8(c&15)-zero, int8(c>>4)-zero
 	}
 }
 
-// unpackQ4x1: d, m, 16 bytes of codes; d·code + m.
-func unpackQ4x1(dst []float32, b []byte) {
-	d, m := half(b), half(b[2:])
-	for j, c := range b[4:20] {
-		dst[j] = d*float32(c&15) + m
-		dst[j+16] = d*float32(c>>4) + m
+// splitQ5x0: d, 32 highest bits, 16 bytes of lower bits; d·(code-16).
+func splitQ5x0(codes []int8, scales, _ []float32, b []byte) {
+	scales[0] = half(b)
+	fives(codes, b[2:22], 16)
+}
+
+// splitQ5x1: d, m, 32 highest bits, 16 bytes of lower bits; d·code + m.
+func splitQ5x1(codes []int8, scales, biases []float32, b []byte) {
+	scales[0], biases[0] = half(b), half(b[2:])
+	fives(codes, b[4:24], 0)
+}
+
+// fives writes 32 codes of 5 bits less zero: 32 highest bits, then 16 bytes of lower ones.
+func fives(codes []int8, b []byte, zero int8) {
+	nibbles(codes, b[4:], zero)
+	high := binary.LittleEndian.Uint32(b)
+	for j := range codes[:32] {
+		codes[j] += int8(high>>j&1) << 4
 	}
 }
 
-// unpackQ5x0: d, 32 highest bits, 16 bytes of lower bits; d·(code-16).
-func unpackQ5x0(dst []float32, b []byte) {
-	d, high := half(b), binary.LittleEndian.Uint32(b[2:])
-	for j, c := range b[6:22] {
-		dst[j] = d * float32(int(c&15|bit5(high, j))-16)
-		dst[j+16] = d * float32(int(c>>4|bit5(high, j+16))-16)
-	}
-}
-
-// unpackQ5x1: d, m, 32 highest bits, 16 bytes of lower bits; d·code + m.
-func unpackQ5x1(dst []float32, b []byte) {
-	d, m, high := half(b), half(b[2:]), binary.LittleEndian.Uint32(b[4:])
-	for j, c := range b[8:24] {
-		dst[j] = d*float32(c&15|bit5(high, j)) + m
-		dst[j+16] = d*float32(c>>4|bit5(high, j+16)) + m
-	}
-}
-
-// bit5 returns bit j of high as the fifth bit of a code.
-func bit5(high uint32, j int) byte { return byte(high>>j&1) << 4 }
-
-// unpackQ8x0: d, 32 signed bytes; d·code.
-func unpackQ8x0(dst []float32, b []byte) {
-	d := half(b)
+// splitQ8x0: d, 32 signed bytes; d·code.
+func splitQ8x0(codes []int8, scales, _ []float32, b []byte) {
+	scales[0] = half(b)
 	for j, c := range b[2:34] {
-		dst[j] = d * float32(int8(c))
+		codes[j] = int8(c)
 	}
 }
 
 // iq4 holds what the codes of IQ4_NL and IQ4_XS stand for: steps that widen outwards.
-var iq4 = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+var iq4 = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
-// unpackIQ4NL: d, 16 bytes of codes; d·iq4[code].
-func unpackIQ4NL(dst []float32, b []byte) { unpackTable(dst, half(b), &iq4, b[2:18]) }
+// splitIQ4NL: d, 16 bytes of codes; d·iq4[code].
+func splitIQ4NL(codes []int8, scales, _ []float32, b []byte) {
+	scales[0] = half(b)
+	lookUp(codes, &iq4, b[2:18])
+}
 
 // e2m1 holds the value of every 4-bit float: a sign, 2 bits of exponent, 1 bit of fraction.
 var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -0.5, -1, -1.5, -2, -3, -4, -6}
 
-// unpackMXFP4: a byte e, 16 bytes of codes; 2^(e-127)·e2m1[code], as OCP's microscaling formats
-// have it. There e = 255 stands for no number.
-func unpackMXFP4(dst []float32, b []byte) {
-	unpackTable(dst, e8m0(b[0]), &e2m1, b[1:17])
+// e2m1Halves is e2m1 in halves.
+var e2m1Halves = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// splitMXFP4: a byte e, 16 bytes of codes; 2^(e-127)·e2m1[code], as OCP's microscaling formats have
+// it. There e = 255 stands for no number.
+func splitMXFP4(codes []int8, scales, _ []float32, b []byte) {
+	scales[0] = 0.5 * e8m0(b[0])
+	lookUp(codes, &e2m1Halves, b[1:17])
 }
 
 // e8m0 widens a power of two, 2^(e-127); 255 is no number. It is exact.
@@ -103,10 +110,9 @@ func e8m0(e byte) float32 {
 	return math.Float32frombits(uint32(e) << 23)
 }
 
-// unpackTable widens 32 codes of 4 bits that stand for numbers of a table.
-func unpackTable(dst []float32, d float32, table *[16]float32, codes []byte) {
-	for j, c := range codes[:16] {
-		dst[j] = d * table[c&15]
-		dst[j+16] = d * table[c>>4]
+// lookUp writes 32 codes of 4 bits that stand for numbers of a table.
+func lookUp(codes []int8, table *[16]int8, b []byte) {
+	for j, c := range b[:16] {
+		codes[j], codes[j+16] = table[c&15], table[c>>4]
 	}
 }

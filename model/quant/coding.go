@@ -31,6 +31,21 @@ const (
 	CodingFP8
 	// Floats of 4 bits, e2m1, in groups that share a scale e4m3; a row has a float32 factor.
 	CodingNVFP4
+	// Numbers in the blocks of GGUF files, see Block: whatever they depend on is in the block.
+	CodingF16
+	CodingQ8x0
+	CodingQ6K
+	CodingQ5x1
+	CodingQ5x0
+	CodingQ5K
+	CodingQ4x1
+	CodingQ4x0
+	CodingQ4K
+	CodingIQ4NL
+	CodingIQ4XS
+	CodingMXFP4B
+	CodingQ3K
+	CodingQ2K
 	NumCodings = iota
 )
 
@@ -40,8 +55,9 @@ type coding struct {
 	dtype string // of the numbers or words of codes in files, as in safetensors
 	word  int    // bytes of such an element
 	bits  int    // of a number or code
-	// widen widens numbers that stand for themselves; nil for codes.
+	// widen widens numbers that stand for themselves, or blocks; nil for codes.
 	widen func(dst []float32, src []byte)
+	block *Block // how numbers in blocks are stored; nil for others
 
 	// The rest is of codes.
 	groups []int       // sizes of groups: inputs that share a scale
@@ -92,6 +108,25 @@ var codings = [NumCodings]coding{
 	CodingQ8F:   {name: "q8f", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleF32, biased: true, step: 1},
 	CodingFP8:   {name: "fp8", dtype: "U32", word: 4, bits: 8, groups: []int{32, 128}, scale: &scaleF32, values: e4m3[:]},
 	CodingNVFP4: {name: "nvfp4", dtype: "U32", word: 4, bits: 4, groups: []int{16}, scale: &scaleE4M3, factor: true, values: e2m1[:], step: 0.5, least: -6},
+	CodingF16:   inBlocks("F16"),
+	CodingQ8x0:  inBlocks("Q8_0"), CodingQ6K: inBlocks("Q6_K"), CodingQ5x1: inBlocks("Q5_1"), CodingQ5x0: inBlocks("Q5_0"),
+	CodingQ5K: inBlocks("Q5_K"), CodingQ4x1: inBlocks("Q4_1"), CodingQ4x0: inBlocks("Q4_0"), CodingQ4K: inBlocks("Q4_K"),
+	CodingIQ4NL: inBlocks("IQ4_NL"), CodingIQ4XS: inBlocks("IQ4_XS"), CodingMXFP4B: inBlocks("MXFP4"), CodingQ3K: inBlocks("Q3_K"),
+	CodingQ2K: inBlocks("Q2_K"),
+}
+
+// inBlocks defines the coding of a Block. Its name in files is the block's. MXFP4 has two codings:
+// GGUF files have a scale beside its codes, others apart.
+func inBlocks(name string) coding {
+	b := BlockNamed(name)
+	d := coding{name: strings.ToLower(name), dtype: name, word: 1, widen: b.Unpack, block: b}
+	if name == "MXFP4" {
+		d.name = "mxfp4b"
+	}
+	if b.Len == 1 {
+		d.word, d.bits = b.Size, 8*b.Size
+	}
+	return d
 }
 
 // Codings returns the codings whose numbers are codes.
@@ -113,8 +148,11 @@ func (c Coding) Suffix() string { return strings.ToUpper(codings[c].name) }
 // Codes reports whether numbers are codes in groups; otherwise they stand for themselves.
 func (c Coding) Codes() bool { return codings[c].scale != nil }
 
-// Bits returns the bits of a number or code.
+// Bits returns the bits of a number or code, 0 in blocks of several numbers.
 func (c Coding) Bits() int { return codings[c].bits }
+
+// Block returns the blocks that numbers are in, nil for other codings.
+func (c Coding) Block() *Block { return codings[c].block }
 
 // ScaleBytes returns the bytes of a group's scale, 0 without groups.
 func (c Coding) ScaleBytes() int {

@@ -3,5 +3,5 @@
 // Codes lie least significant first in little-endian 32-bit words, so with 4 bits byte k of a row
 // holds elements 2k (low) and 2k+1 (high). What a format is, is said once: in the table of codings.
 // Files, checks, kernels and their generators read it there. Formats of GGUF files, whose blocks
-// have codes and scales together, are each a Block.
+// have codes and scales together, are each a Block, of which there is a coding.
 package quant

@@ -140,8 +140,36 @@ func (f Format) Affine() bool {
 // codes stand for whole numbers of steps, so that products are of integers.
 func (f Format) Rounds() bool { return f.Codes() && f.Coding().Stepped() }
 
-// Bits returns the bits of a number or code.
+// Bits returns the bits of a number or code, 0 in blocks of several numbers.
 func (f Format) Bits() int { return f.Coding().Bits() }
+
+// Block returns the blocks that numbers are in, nil for other formats.
+func (f Format) Block() *Block { return f.Coding().Block() }
+
+// InBlock returns the format of matrices whose rows are blocks of b.
+func InBlock(b *Block) Format {
+	for i, k := range kinds {
+		if codings[k.coding].dtype == b.Name {
+			return Format{id: uint8(i)}
+		}
+	}
+	panic("quant: no format has blocks of " + b.Name)
+}
+
+// Rounded returns how many inputs share a scale when they are rounded to 8 bits to be multiplied by
+// a matrix of this format, 0 if they are not rounded.
+func (f Format) Rounded() int {
+	switch b := f.Block(); {
+	case b != nil && b.Len > 1:
+		return blockRounded
+	case f.Rounds():
+		return f.Group()
+	}
+	return 0
+}
+
+// blockRounded is Rounded of blocks of several numbers, however long they are.
+const blockRounded = 32
 
 // Group returns how many inputs share a scale, 0 where numbers stand for themselves.
 func (f Format) Group() int { return f.kind().group }
@@ -159,6 +187,8 @@ func (f Format) Validate(cols int) error {
 		return fmt.Errorf("quant: unknown layout %d", f.Layout)
 	case f.Codes() && cols%f.Group() != 0:
 		return fmt.Errorf("quant: %d columns do not divide into groups of %d", cols, f.Group())
+	case f.Block() != nil:
+		return f.Block().Validate(cols)
 	}
 	return nil
 }
@@ -179,7 +209,12 @@ func (f Format) In(l Layout, rows int) Format {
 }
 
 // WeightBytes returns the bytes of the numbers or codes of a [rows, cols] matrix.
-func (f Format) WeightBytes(rows, cols int) int { return rows * cols * f.Bits() / 8 }
+func (f Format) WeightBytes(rows, cols int) int {
+	if b := f.Block(); b != nil {
+		return b.Bytes(rows, cols)
+	}
+	return rows * cols * f.Bits() / 8
+}
 
 // ScaleBytes returns the bytes of the scales of a [rows, cols] matrix, 0 if there are none.
 func (f Format) ScaleBytes(rows, cols int) int {

@@ -14,14 +14,16 @@ import (
 
 // Config sizes the stage.
 type Config struct {
-	Model     *model.Config
-	Layout    model.ExpertLayout
-	TopK      int
-	ChunkRows int
-	Lanes     int // steps in flight
-	PageRows  int // positions of one key-value page
-	MaxPages  int // of all sequences together
-	KV        gpu.KVFormat
+	Model *model.Config
+	// Layout returns the layout of a layer's records, each of which has RecordBytes.
+	Layout      func(layer int) model.ExpertLayout
+	RecordBytes int
+	TopK        int
+	ChunkRows   int
+	Lanes       int // steps in flight
+	PageRows    int // positions of one key-value page
+	MaxPages    int // of all sequences together
+	KV          gpu.KVFormat
 	// Ahead is how many of the next layers have their routers applied to a layer's router input
 	// too, 0 to 2; AheadRows is the most rows of a step for which that is done. While every expert
 	// of the model is in memory there is nothing to predict, and it is done only with AheadAlways.

@@ -37,7 +37,7 @@ func (c *Core) charge(b *stages.Batch, picks []int32) {
 }
 
 func (c *Core) chargeSegment(to *stages.Cost, picks []int32) {
-	p, bytes := &c.picked, int64(c.cfg.Layout.Bytes)
+	p, bytes := &c.picked, int64(c.cfg.RecordBytes)
 	for _, e := range picks {
 		if e >= 0 {
 			to.Hit++

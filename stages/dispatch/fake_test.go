@@ -209,7 +209,7 @@ func open(t *testing.T, cfg dispatch.Config, fail int) (*bench, error) {
 	}
 	t.Cleanup(func() { h.Close() })
 	b.dev = &device{Device: h, fail: fail}
-	cfg.Model, cfg.Layout, cfg.TopK = b.cfg, e.Layout(), b.cfg.NumExpertsPerTok
+	cfg.Model, cfg.Layout, cfg.RecordBytes, cfg.TopK = b.cfg, e.LayoutOf, e.Layout().Bytes, b.cfg.NumExpertsPerTok
 	slots := &slotMemory{stride: e.Layout().Bytes}
 	if slots.buf, err = h.NewBuffer(16 * slots.stride); err != nil {
 		t.Fatal(err)

@@ -267,7 +267,7 @@ func (c *Core) gather(r *recording, m *stages.WaveResident) {
 	}
 	for i, u := range m.Uses {
 		use := &m.Plan.Uses[u]
-		r.wave.Experts = append(r.wave.Experts, c.net.expert(c.cfg.Layout, m.Layer, int(use.Expert), c.slots.View(m.Slots[i])))
+		r.wave.Experts = append(r.wave.Experts, c.net.expert(c.cfg.Layout(m.Layer), m.Layer, int(use.Expert), c.slots.View(m.Slots[i])))
 		for _, pair := range use.Pairs {
 			r.picks[pair] = int32(i)
 		}

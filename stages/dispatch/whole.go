@@ -27,7 +27,7 @@ func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots 
 		table := &t.layers[layer]
 		table.At = gpu.View{Buf: buf, Offset: i * bytes}
 		for e := range m.NumExperts {
-			table.Experts = append(table.Experts, net.expert(cfg.Layout, layer, e, slots.View(stages.SlotID(layer*m.NumExperts+e))))
+			table.Experts = append(table.Experts, net.expert(cfg.Layout(layer), layer, e, slots.View(stages.SlotID(layer*m.NumExperts+e))))
 		}
 		cmd.EncodeTabulate(gpu.Tabulate{Table: table})
 	}

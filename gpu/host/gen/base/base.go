@@ -8,6 +8,7 @@ import (
 	"log"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
@@ -30,12 +31,15 @@ type ISA struct {
 	Few   []int
 	Ahead bool // has multiplyAhead
 	Peak  bool // has dotPeak
+	// Blocks means that the functions for blocks of GGUF files are written for it. Package host
+	// takes them for all variants of the processor.
+	Blocks bool
 }
 
 // The instruction sets.
 var (
 	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Few: []int{1, 2, 3, 4, 6}, Ahead: true, Peak: true}
-	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Few: []int{1, 2, 4}, Ahead: true}
+	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Few: []int{1, 2, 4}, Ahead: true, Blocks: true}
 	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Affine: true}
 )
 
@@ -91,6 +95,8 @@ type Func struct {
 	Coding         quant.Coding
 	Rows           int  // of X
 	Int8, BF16     bool // rows of X, of W
+	Group          int  // of blocks
+	Biased         bool // the same
 }
 
 const (
@@ -205,8 +211,36 @@ func Functions(isa ISA) []Func {
 		fmt.Sprintf("turns each row of %d scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.", SoftmaxPositions))
 	vectors("delta", "(state, keys, gates, v, y []float32, vStride, yStride int)",
 		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", isa.Lanes))
+	if isa.Blocks {
+		blocks(add)
+	}
 	vectors("touch", "(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
 	return all
+}
+
+// blocks adds the functions for blocks of GGUF files.
+func blocks(add func(family, kind, signature, doc string) *Func) {
+	for c := range quant.Coding(quant.NumCodings) {
+		if b := c.Block(); b != nil && b.Len > 1 {
+			f := add("blocks", "split", "(codes *int8, scales, biases *float32, src *byte, blocks int)",
+				fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Split.", b))
+			f.Name, f.Coding = strings.Replace(f.Name, "split", "split"+strings.ReplaceAll(b.Name, "_", ""), 1), c
+		}
+	}
+	for _, group := range []int{16, 32} {
+		for _, biased := range []bool{false, true} {
+			kind, what := fmt.Sprintf("G%d", group), "code·scale"
+			if biased {
+				kind, what = kind+"Biased", what+" + bias"
+			}
+			f := add("blocks", "widenCodes", "(dst *float32, codes *int8, scales, biases *float32, groups int)",
+				fmt.Sprintf("writes %s, rounded once, of groups of %d codes, at least one.", what, group))
+			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "widenCodes", "widenCodes"+kind, 1), group, biased
+			f = add("blocks", "blockDot", "(a *byte)", fmt.Sprintf("multiplies a row in groups of %d by rows of X, as far as eights of groups go. a points to a blockArgs.", group))
+			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "blockDot", "blockDot"+kind, 1), group, biased
+		}
+	}
+	add("blocks", "halves", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d fp16, at least 1, to dst.", UnpackInputs))
 }
 
 // Arrange is the name of what arranges codes of c's bits.
@@ -242,7 +276,7 @@ func Write(isa ISA, family string, writers map[string]func(f Func)) {
 // Families returns the names of the families.
 func Families() []string {
 	var names []string
-	for _, f := range Functions(AVX512) {
+	for _, f := range append(Functions(AVX512), Functions(AVX2)...) {
 		if !slices.Contains(names, f.Family) {
 			names = append(names, f.Family)
 		}

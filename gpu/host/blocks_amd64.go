@@ -1,0 +1,121 @@
+//go:build amd64 && !noasm
+
+package host
+
+import (
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// Both variants of the processor have the same functions for blocks: AVX2's, which add up in the
+// order of the definition, and convert fp16 (F16C, which all processors with AVX2 have).
+
+var avx2Blocks = func() (t blockTable) {
+	for k, eights := range map[blockKind]blockKernel{
+		{16, false}: blockDotG16AVX2, {16, true}: blockDotG16BiasedAVX2, {32, false}: blockDotG32AVX2, {32, true}: blockDotG32BiasedAVX2,
+	} {
+		t[k.at()] = finished(eights, k)
+	}
+	return t
+}()
+
+// finished returns the kernel that adds the groups that eights leaves over. It takes any number of
+// rows of X.
+func finished(eights blockKernel, k blockKind) blockKernel {
+	return func(p *byte) {
+		eights(p)
+		a := (*blockArgs)(unsafe.Pointer(p))
+		if first := a.cols &^ (blockLanes*k.group - 1); first < a.cols {
+			a.add(k, first)
+		}
+	}
+}
+
+// withBlocks returns the table with functions for blocks.
+func withBlocks(t *codingTable) *codingTable {
+	for c := range quant.Coding(quant.NumCodings) {
+		b := c.Block()
+		switch {
+		case b == nil:
+		case b.Len == 1:
+			t[c].widen = widenHalves
+		default:
+			t[c].widen = func(dst []float32, row []byte) { widenBlocks(c, b, dst, row) }
+			t[c].split = func(codes []int8, scales, biases []float32, row []byte) {
+				splitBlocks(c, &codes[0], &scales[0], unsafe.SliceData(biases), &row[0], len(codes)/b.Len)
+			}
+		}
+	}
+	return t
+}
+
+// widenHalves widens a row of fp16.
+func widenHalves(dst []float32, row []byte) {
+	const block = 32 // elements an iteration of the assembly takes
+	n := len(dst) / block
+	if n > 0 {
+		halvesAVX2(&dst[0], &row[0], n)
+	}
+	if n *= block; n < len(dst) {
+		quant.CodingF16.Block().Unpack(dst[n:], row[2*n:])
+	}
+}
+
+// widenBlocks widens a row of blocks, some at a time, which stay in the first-level cache between
+// the two steps.
+func widenBlocks(c quant.Coding, b *quant.Block, dst []float32, row []byte) {
+	const some = 512
+	var codes [some]int8
+	var scales, biases [some / 16]float32
+	for len(dst) > 0 {
+		n := min(len(dst), some)
+		splitBlocks(c, &codes[0], &scales[0], &biases[0], &row[0], n/b.Len)
+		switch groups := n / b.Group; (blockKind{b.Group, b.Biased}) {
+		case blockKind{16, false}:
+			widenCodesG16AVX2(&dst[0], &codes[0], &scales[0], &biases[0], groups)
+		case blockKind{16, true}:
+			widenCodesG16BiasedAVX2(&dst[0], &codes[0], &scales[0], &biases[0], groups)
+		case blockKind{32, false}:
+			widenCodesG32AVX2(&dst[0], &codes[0], &scales[0], &biases[0], groups)
+		default:
+			widenCodesG32BiasedAVX2(&dst[0], &codes[0], &scales[0], &biases[0], groups)
+		}
+		dst, row = dst[n:], row[n/b.Len*b.Size:]
+	}
+}
+
+// splitBlocks calls the function of a coding. The call is not through a variable, so that what the
+// arguments point to may be on the stack.
+func splitBlocks(c quant.Coding, codes *int8, scales, biases *float32, src *byte, blocks int) {
+	switch c {
+	case quant.CodingQ8x0:
+		splitQ80AVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ6K:
+		splitQ6KAVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ5x1:
+		splitQ51AVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ5x0:
+		splitQ50AVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ5K:
+		splitQ5KAVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ4x1:
+		splitQ41AVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ4x0:
+		splitQ40AVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ4K:
+		splitQ4KAVX2(codes, scales, biases, src, blocks)
+	case quant.CodingIQ4NL:
+		splitIQ4NLAVX2(codes, scales, biases, src, blocks)
+	case quant.CodingIQ4XS:
+		splitIQ4XSAVX2(codes, scales, biases, src, blocks)
+	case quant.CodingMXFP4B:
+		splitMXFP4AVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ3K:
+		splitQ3KAVX2(codes, scales, biases, src, blocks)
+	case quant.CodingQ2K:
+		splitQ2KAVX2(codes, scales, biases, src, blocks)
+	default:
+		panic("host: no function for blocks of " + c.String())
+	}
+}

@@ -1,0 +1,73 @@
+package host
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// The generator knows where the fields of blockArgs are.
+func TestBlockArgs(t *testing.T) {
+	var a blockArgs
+	for name, c := range map[string][2]uintptr{
+		"codes": {unsafe.Offsetof(a.codes), 0}, "scales": {unsafe.Offsetof(a.scales), 8}, "biases": {unsafe.Offsetof(a.biases), 16},
+		"cols": {unsafe.Offsetof(a.cols), 24}, "rows": {unsafe.Offsetof(a.rows), 32}, "x": {unsafe.Offsetof(a.x), 40},
+		"y": {unsafe.Offsetof(a.y), 104}, "a row of y": {unsafe.Sizeof(a.y[0]), 32},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s is at %d, want %d", name, c[0], c[1])
+		}
+	}
+}
+
+// Every variant takes random blocks apart as package quant does, to the bit, and widens them to the
+// numbers that Unpack has.
+func TestSplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, k := range available() {
+		for c := range quant.Coding(quant.NumCodings) {
+			b := c.Block()
+			if b == nil {
+				continue
+			}
+			for _, blocks := range []int{1, 3, 2 * 512 / b.Len, 33} {
+				n, src := blocks*b.Len, bytesBeside(rng, blocks*b.Size)
+				got, want := make([]float32, n), make([]float32, n)
+				b.Unpack(want, src)
+				k.codings[c].widen(got, src)
+				sameBits(t, k.name, c, got, want)
+				if b.Len == 1 {
+					continue
+				}
+				groups := n / b.Group
+				var codes [2][]int8
+				var scales, biases [2][]float32
+				for i := range 2 {
+					codes[i], scales[i], biases[i] = make([]int8, n), make([]float32, groups), make([]float32, groups)
+				}
+				k.codings[c].split(codes[0], scales[0], biases[0], src)
+				b.Split(codes[1], scales[1], biases[1], src)
+				sameBits(t, k.name, c, scales[0], scales[1])
+				sameBits(t, k.name, c, biases[0], biases[1])
+				for i, q := range codes[0] {
+					if q != codes[1][i] {
+						t.Fatalf("%s: %v: code %d is %d, want %d", k.name, c, i, q, codes[1][i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// sameBits compares numbers. One that is none may be another that is none.
+func sameBits(t *testing.T, name string, c quant.Coding, got, want []float32) {
+	t.Helper()
+	for i, v := range got {
+		if math.Float32bits(v) != math.Float32bits(want[i]) && (v == v || want[i] == want[i]) {
+			t.Fatalf("%s: %v: number %d is %v, want %v", name, c, i, v, want[i])
+		}
+	}
+}
