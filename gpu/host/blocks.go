@@ -112,12 +112,27 @@ type blockScratch struct {
 	scales, biases []float32
 }
 
+// parts returns memory for a row of w that is taken apart.
+func (s *blockScratch) parts(w *matrix) (codes []int8, scales, biases []float32) {
+	groups := w.cols / w.format.Block().Group
+	return grow(&s.codes, w.cols), grow(&s.scales, groups), grow(&s.biases, groups)
+}
+
+// mulSplit is multiply for blocks with one row of X in float32.
+func (k *kernels) mulSplit(s *blockScratch, w *matrix, o0, o1 int, x, y []float32) {
+	codes, scales, biases := s.parts(w)
+	stored := &k.codings[w.format.Coding()]
+	for o := o0; o < o1; o++ {
+		stored.split(codes, scales, biases, w.row(o))
+		y[o] = stored.oneSplit(codes, scales, biases, x)
+	}
+}
+
 // mulBlocks is multiply for blocks with X in int8. Each row of W is taken apart once for a block of
 // rows of X, which stays in the cache while all rows pass.
 func (k *kernels) mulBlocks(s *blockScratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	b := w.format.Block()
-	groups := w.cols / b.Group
-	codes, scales, biases := grow(&s.codes, w.cols), grow(&s.scales, groups), grow(&s.biases, groups)
+	codes, scales, biases := s.parts(w)
 	a, multiply := &s.args, k.blocks[blockKind{b.Group, b.Biased}.at()]
 	a.codes, a.scales, a.biases = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0])
 	a.cols = w.cols

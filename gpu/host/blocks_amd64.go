@@ -50,6 +50,41 @@ func withBlocks(t *codingTable) *codingTable {
 	return t
 }
 
+// withOneSplit returns the table with products that add up as lastAVX2 does.
+func withOneSplit(t *codingTable) *codingTable {
+	for c := range quant.Coding(quant.NumCodings) {
+		if b := c.Block(); b != nil && b.Len > 1 {
+			one := map[blockKind]func(codes *int8, scales, biases, x *float32, blocks int) float32{
+				{16, false}: oneCodesG16AVX2, {16, true}: oneCodesG16BiasedAVX2, {32, false}: oneCodesG32AVX2, {32, true}: oneCodesG32BiasedAVX2,
+			}[blockKind{b.Group, b.Biased}]
+			t[c].oneSplit = func(codes []int8, scales, biases, x []float32) float32 {
+				var y float32
+				n := len(codes) / blockInputs
+				if n > 0 {
+					y = one(&codes[0], &scales[0], unsafe.SliceData(biases), &x[0], n)
+				}
+				if n *= blockInputs; n < len(codes) { // a group of 32
+					y += dotHalfBlock(codes[n:], scales[n/b.Group:], biases[n/b.Group:], x[n:], b)
+				}
+				return y
+			}
+		}
+	}
+	return t
+}
+
+// dotHalfBlock is the product of what is left of a row after whole blocks of inputs.
+func dotHalfBlock(codes []int8, scales, biases, x []float32, b *quant.Block) float32 {
+	var q [blockInputs]float32
+	for i, c := range codes {
+		q[i] = float32(float32(c) * scales[i/b.Group])
+		if b.Biased {
+			q[i] += biases[i/b.Group]
+		}
+	}
+	return dot(q[:len(codes)], x[:len(codes)])
+}
+
 // widenHalves widens a row of fp16.
 func widenHalves(dst []float32, row []byte) {
 	const block = 32 // elements an iteration of the assembly takes

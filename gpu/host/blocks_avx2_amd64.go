@@ -74,6 +74,11 @@ func splitQ2KAVX2(codes *int8, scales *float32, biases *float32, src *byte, bloc
 //go:noescape
 func widenCodesG16AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 
+// oneCodesG16AVX2 returns the product of x and numbers in groups of 16, code·scale, rounded once, for blocks of 64 inputs, at least 1, as lastAVX2 adds up.
+//
+//go:noescape
+func oneCodesG16AVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
+
 // blockDotG16AVX2 multiplies a row in groups of 16 by rows of X, as far as eights of groups go. a points to a blockArgs.
 //
 //go:noescape
@@ -83,6 +88,11 @@ func blockDotG16AVX2(a *byte)
 //
 //go:noescape
 func widenCodesG16BiasedAVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
+
+// oneCodesG16BiasedAVX2 returns the product of x and numbers in groups of 16, code·scale + bias, rounded once, for blocks of 64 inputs, at least 1, as lastAVX2 adds up.
+//
+//go:noescape
+func oneCodesG16BiasedAVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
 // blockDotG16BiasedAVX2 multiplies a row in groups of 16 by rows of X, as far as eights of groups go. a points to a blockArgs.
 //
@@ -94,6 +104,11 @@ func blockDotG16BiasedAVX2(a *byte)
 //go:noescape
 func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 
+// oneCodesG32AVX2 returns the product of x and numbers in groups of 32, code·scale, rounded once, for blocks of 64 inputs, at least 1, as lastAVX2 adds up.
+//
+//go:noescape
+func oneCodesG32AVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
+
 // blockDotG32AVX2 multiplies a row in groups of 32 by rows of X, as far as eights of groups go. a points to a blockArgs.
 //
 //go:noescape
@@ -103,6 +118,11 @@ func blockDotG32AVX2(a *byte)
 //
 //go:noescape
 func widenCodesG32BiasedAVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
+
+// oneCodesG32BiasedAVX2 returns the product of x and numbers in groups of 32, code·scale + bias, rounded once, for blocks of 64 inputs, at least 1, as lastAVX2 adds up.
+//
+//go:noescape
+func oneCodesG32BiasedAVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
 // blockDotG32BiasedAVX2 multiplies a row in groups of 32 by rows of X, as far as eights of groups go. a points to a blockArgs.
 //

@@ -1,11 +1,13 @@
 package host
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -56,6 +58,31 @@ func TestSplit(t *testing.T) {
 					if q != codes[1][i] {
 						t.Fatalf("%s: %v: code %d is %d, want %d", k.name, c, i, q, codes[1][i])
 					}
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkBlocks compares formats of GGUF files with the engine's own 4 bits, on matrices of real
+// models, one thread. Its pairs are for runs one after the other: see docs/experiments.md.
+func BenchmarkBlocks(b *testing.B) {
+	formats := []quant.Format{q4.In(quant.Panels, quant.PanelRows)}
+	for _, name := range []string{"Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q4_0", "Q2_K", "Q3_K", "IQ4_XS", "MXFP4", "F16"} {
+		formats = append(formats, quant.InBlock(quant.BlockNamed(name)))
+	}
+	for _, shape := range [][2]int{{2048, 768}, {2048, 4096}} {
+		for _, rows := range []int{1, 64} {
+			for _, f := range formats {
+				for _, a := range []Activations{F32, Int8} {
+					b.Run(fmt.Sprintf("out=%d/in=%d/rows=%d/format=%v/x=%v", shape[0], shape[1], rows, f, a), func(b *testing.B) {
+						d := openConfig(b, Config{Threads: 1, Activations: a})
+						var c gpu.Commands
+						c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, shape[0], shape[1], f), X: benchFloats(b, d, rows*shape[1]),
+							Y: benchFloats(b, d, rows*shape[0]), Rows: rows})
+						best := measure(b, d, &c, f.Bytes(shape[0], shape[1]))
+						b.ReportMetric(float64(rows*shape[0]*shape[1])/best.Seconds()/1e9, "best-GMAC/s")
+					})
 				}
 			}
 		}

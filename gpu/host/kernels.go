@@ -37,6 +37,8 @@ type codingKernels struct {
 	widen func(dst []float32, row []byte)
 	// split takes a row of blocks apart, see quant.Block.Split.
 	split func(codes []int8, scales, biases []float32, row []byte)
+	// oneSplit is one for a row that was taken apart; nil: it is widened first.
+	oneSplit func(codes []int8, scales, biases, x []float32) float32
 
 	// int8s and floats multiply panels by rows of X held as int8 or float32. They are indexed by
 	// the number of rows of X less 1; nil means that no kernel takes that many. A kernel of one row

@@ -75,6 +75,10 @@ func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 	}
 	tile := tileRows
 	if i1-i0 == 1 {
+		if stored.oneSplit != nil {
+			k.mulSplit(&s.blocks, w, o0, o1, in.floats(i0), out.floats(i0))
+			return
+		}
 		tile = 1
 	}
 	q := grow(&s.a, tile*w.cols)

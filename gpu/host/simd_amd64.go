@@ -14,7 +14,7 @@ var (
 	}
 	avx2 = kernels{
 		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2,
-		plain: avx2Plain.kernels(), codings: withBlocks(avx2Plain.table(avx2Codings)), blocks: &avx2Blocks, arrangeScales: arrangeScalesAVX2,
+		plain: avx2Plain.kernels(), codings: withOneSplit(withBlocks(avx2Plain.table(avx2Codings))), blocks: &avx2Blocks, arrangeScales: arrangeScalesAVX2,
 	}
 )
 

@@ -402,6 +402,49 @@ func (g *generator) widenCodes(f base.Func) {
 	end()
 }
 
+// oneCodes is plain for one row of X, where the row of W is codes, scales and biases.
+func (g *generator) oneCodes(f base.Func) {
+	codes, scales, biases, x := pointer("codes"), pointer("scales"), pointer("biases"), pointer("x")
+	var sums [4]reg.VecVirtual
+	for i := range sums {
+		sums[i] = g.zero()
+	}
+	loop("loop_"+f.Name, pointer("blocks"), func() {
+		scale, bias := YMM(), YMM()
+		for j := range base.BlockInputs / 8 {
+			if k := 8 * j / f.Group; 8*j%f.Group == 0 {
+				VBROADCASTSS(Mem{Base: scales, Disp: 4 * k}, scale)
+				if f.Biased {
+					VBROADCASTSS(Mem{Base: biases, Disp: 4 * k}, bias)
+				}
+			}
+			q := YMM()
+			VPMOVSXBD(Mem{Base: codes, Disp: 8 * j}, q)
+			VCVTDQ2PS(q, q)
+			if f.Biased {
+				VFMADD213PS(bias, scale, q)
+			} else {
+				VMULPS(scale, q, q)
+			}
+			VFMADD231PS(Mem{Base: x, Disp: 32 * j}, q, sums[j%4])
+		}
+		groups := uint32(4 * base.BlockInputs / f.Group)
+		ADDQ(U32(base.BlockInputs), codes)
+		ADDQ(U32(4*base.BlockInputs), x)
+		ADDQ(U32(groups), scales)
+		if f.Biased {
+			ADDQ(U32(groups), biases)
+		}
+	})
+	VADDPS(sums[1], sums[0], sums[0])
+	VADDPS(sums[3], sums[2], sums[2])
+	VADDPS(sums[2], sums[0], sums[0])
+	sum := g.reduce(sums[0])
+	VZEROUPPER()
+	Store(sum, Return("y"))
+	RET()
+}
+
 // Offsets of package host's blockArgs. A test there compares them with the struct.
 const (
 	blockCodes  = 0

@@ -236,6 +236,9 @@ func blocks(add func(family, kind, signature, doc string) *Func) {
 			f := add("blocks", "widenCodes", "(dst *float32, codes *int8, scales, biases *float32, groups int)",
 				fmt.Sprintf("writes %s, rounded once, of groups of %d codes, at least one.", what, group))
 			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "widenCodes", "widenCodes"+kind, 1), group, biased
+			f = add("blocks", "oneCodes", "(codes *int8, scales, biases, x *float32, blocks int) (y float32)",
+				fmt.Sprintf("returns the product of x and numbers in groups of %d, %s, rounded once, for blocks of %d inputs, at least 1, as last%s adds up.", group, what, BlockInputs, AVX2.Suffix))
+			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "oneCodes", "oneCodes"+kind, 1), group, biased
 			f = add("blocks", "blockDot", "(a *byte)", fmt.Sprintf("multiplies a row in groups of %d by rows of X, as far as eights of groups go. a points to a blockArgs.", group))
 			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "blockDot", "blockDot"+kind, 1), group, biased
 		}
