@@ -11,16 +11,17 @@ func (o *AppendKV) Check() error {
 	if !c.ok() {
 		return c.result()
 	}
-	dim := o.Segments[0].KV.Dim
+	dim, values := o.Segments[0].KV.Dim, o.Segments[0].KV.Values()
 	c.strided("K", o.K, rows, dim, or(o.KStride, dim))
 	keysOnly := o.V.IsZero() && o.Segments[0].KV.VOffset == o.Segments[0].KV.KOffset
 	if !keysOnly {
-		c.strided("V", o.V, rows, dim, or(o.VStride, dim))
+		c.strided("V", o.V, rows, values.Dim, or(o.VStride, values.Dim))
 	}
 	for i := range o.Segments {
 		s := &o.Segments[i]
-		if n := s.KV.PartBytes(); c.ok() && !keysOnly && distance(s.KV.KOffset, s.KV.VOffset) < n {
-			c.fail("keys at %d and values at %d of a page overlap, each has %d bytes", s.KV.KOffset, s.KV.VOffset, n)
+		k, v := s.KV.PartBytes(), values.PartBytes()
+		if kv := &s.KV; c.ok() && !keysOnly && kv.KOffset < sum(kv.VOffset, v) && kv.VOffset < sum(kv.KOffset, k) {
+			c.fail("keys at %d and values at %d of a page overlap, they have %d and %d bytes", kv.KOffset, kv.VOffset, k, v)
 		}
 		if c.ok() {
 			c.pages(&s.KV, s.Pos/s.KV.PageRows, s.Pos+s.Rows)
@@ -44,8 +45,11 @@ func (o *Attention) Check() error {
 	c.divides("Heads", o.Heads, "KVHeads", o.KVHeads)
 	rows := c.kvSegments(o.Segments)
 	q := c.heads("Q", o.Q, rows, o.Heads, o.HeadDim, o.QRowStride, o.QHeadStride)
-	if o.ValueDim != 0 && (o.KVHeads != 1 || o.ValueDim < 0 || o.ValueDim > o.HeadDim) {
-		c.fail("ValueDim %d with %d key-value heads of %d channels, want one head and at most its channels", o.ValueDim, o.KVHeads, o.HeadDim)
+	if o.ValueDim < 0 || o.ValueDim > o.HeadDim {
+		c.fail("ValueDim %d with heads of %d channels", o.ValueDim, o.HeadDim)
+	}
+	if o.Window < 0 || o.Window > 0 && o.Budget > 0 {
+		c.fail("a window of %d positions, and %d chosen ones", o.Window, o.Budget)
 	}
 	y := c.dense("Y", o.Y, rows, product(o.Heads, or(o.ValueDim, o.HeadDim)))
 	c.apart("Q", q, "Y", y)
@@ -61,9 +65,13 @@ func (o *Attention) Check() error {
 		if want := product(o.KVHeads, o.HeadDim); s.KV.Dim != want {
 			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", s.KV.Dim, want)
 		}
+		values := s.KV.Values()
+		if need := product(o.KVHeads, or(o.ValueDim, o.HeadDim)); values.Dim < need || s.KV.VDim != 0 && values.Dim != need {
+			c.fail("a row of values has %d channels, want %d", values.Dim, need)
+		}
 		c.groups(&s.KV, "HeadDim", o.HeadDim)
 		c.groups(&s.KV, "ValueDim", o.ValueDim)
-		c.pages(&s.KV, 0, s.Pos+s.Rows)
+		c.pages(&s.KV, FirstOf(s.Pos, o.Window)/s.KV.PageRows, s.Pos+s.Rows)
 		c.within("segment", i)
 	}
 	return c.result()
@@ -109,14 +117,6 @@ func (o *LatentAttention) Check() error {
 	return c.result()
 }
 
-// distance returns |a-b| of two numbers that are not negative.
-func distance(a, b int) int {
-	if a < b {
-		a, b = b, a
-	}
-	return a - b
-}
-
 // kvSegments requires at least one segment, none sharing a row with another, with a cache of one
 // width whose table reaches the last position. It returns how many rows the operands have: up to
 // the last segment's end.
@@ -137,13 +137,15 @@ func (c *checker) kvSegments(segs []KVSegment) (rows int) {
 				c.fail("row %d, position %d", s.Row, s.Pos)
 			case kv.Dim != segs[0].KV.Dim:
 				c.fail("the cache has %d channels, that of segment 0 %d", kv.Dim, segs[0].KV.Dim)
+			case kv.VDim < 0 || kv.VDim > kv.Dim || kv.VDim != segs[0].KV.VDim:
+				c.fail("the cache has %d channels and %d of values, those of segment 0 %d", kv.Dim, kv.VDim, segs[0].KV.VDim)
 			case kv.Format > KVInt8:
 				c.fail("the cache's format is %v, want %v or %v", kv.Format, KVF32, KVInt8)
 			case kv.Format != segs[0].KV.Format || kv.Group != segs[0].KV.Group:
 				c.fail("the cache is %v in groups of %d, that of segment 0 %v in groups of %d", kv.Format, kv.Group, segs[0].KV.Format, segs[0].KV.Group)
 			case kv.Format == KVF32 && kv.Group != 0:
 				c.fail("a cache of float32 has groups of %d channels, want 0", kv.Group)
-			case kv.Format == KVInt8 && (kv.Group <= 0 || kv.Dim%kv.Group != 0):
+			case kv.Format == KVInt8 && (kv.Group <= 0 || kv.Dim%kv.Group != 0 || kv.VDim%kv.Group != 0):
 				c.fail("groups of %d channels do not divide the cache's %d", kv.Group, kv.Dim)
 			case product(kv.PageRows, kv.Dim) > math.MaxInt/16:
 				c.fail("pages of %d rows of %d channels", kv.PageRows, kv.Dim)
@@ -243,7 +245,8 @@ func (c *checker) pages(kv *KV, first, end int) {
 	if c.err != nil {
 		return
 	}
-	n := sum(max(kv.KOffset, kv.VOffset), kv.PartBytes())
+	values := kv.Values()
+	n := max(sum(kv.KOffset, kv.PartBytes()), sum(kv.VOffset, values.PartBytes()))
 	last := (end - 1) / kv.PageRows
 	if last-first > 1 && kv.Pages.fit(last+1, n) {
 		return

@@ -268,7 +268,10 @@ func TestCheckLatent(t *testing.T) {
 		[]bad[Attention]{
 			{"value dim", func(o *Attention) { o.ValueDim = 7 }, "ValueDim 7"},
 			{"value dim negative", func(o *Attention) { o.ValueDim = -1 }, "ValueDim -1"},
-			{"two key-value heads", func(o *Attention) { o.KVHeads, o.HeadDim, o.ValueDim = 2, 3, 3 }, "ValueDim 3"},
+			{"narrow values", func(o *Attention) { o.Segments[0].KV.VDim, o.Segments[1].KV.VDim = 4, 4 }, "want 5"},
+			{"other values", func(o *Attention) { o.Segments[1].KV.VDim = 4 }, "segment 0"},
+			{"a window below 0", func(o *Attention) { o.Window = -1 }, "window of -1"},
+			{"a window of chosen positions", func(o *Attention) { o.Window, o.Budget = 4, 2 }, "2 chosen ones"},
 		}))
 	check(t, func() LatentAttention {
 		return LatentAttention{Q: floats(4 * 2 * 35), Y: floats(4 * 2 * 3), QRowStride: 70, QHeadStride: 35, Keys: matrix(2*36, 4, f32),

@@ -38,7 +38,26 @@ func (kv *KV) ScalesAt() int { return kvLine(kv.PageRows * kv.Dim) }
 // Groups returns how many scales a row has; KVInt8 only.
 func (kv *KV) Groups() int { return kv.Dim / kv.Group }
 
-// PartBytes returns how many bytes of a page the keys take, and the values.
+// Values returns the cache as values see it: with their channels in Dim.
+func (kv *KV) Values() KV {
+	v := *kv
+	if v.VDim != 0 {
+		v.Dim, v.VDim = v.VDim, 0
+	}
+	return v
+}
+
+// FirstOf returns the first position that a row at position pos attends to with a window, or
+// without one, 0.
+func FirstOf(pos, window int) int {
+	if window <= 0 {
+		return 0
+	}
+	return max(0, pos+1-window)
+}
+
+// PartBytes returns how many bytes of a page the keys take, and the values if they have as many
+// channels.
 func (kv *KV) PartBytes() int {
 	if kv.Format == KVInt8 {
 		return kv.ScalesAt() + kvLine(4*kv.PageRows*kv.Groups())

@@ -150,8 +150,8 @@ type Rope struct {
 }
 
 // KV is one layer's part of one sequence's paged key-value cache. Page p holds positions p·PageRows
-// … of this layer: keys [PageRows, Dim] from KOffset bytes of page p on, values likewise from
-// VOffset on. Dim is key-value heads times head dimension. An operation's segments have the same
+// … of this layer: keys [PageRows, Dim] from KOffset bytes of page p on, values [PageRows, VDim]
+// likewise from VOffset on. Dim is key-value heads times head dimension. An operation's segments have the same
 // offsets.
 //
 // With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
@@ -167,6 +167,7 @@ type Rope struct {
 type KV struct {
 	Pages            Pages
 	PageRows, Dim    int
+	VDim             int // channels of a row of values; 0: Dim
 	KOffset, VOffset int // bytes
 	Format           KVFormat
 	Group            int // channels that share a scale; 0 with KVF32
@@ -180,7 +181,7 @@ type KVSegment struct {
 }
 
 // AppendKV writes each segment's rows of K and V to the cache at their positions, in its format.
-// Row r of K begins at r·KStride floats, of V at r·VStride; 0 means KV.Dim. A zero V leaves the
+// Row r of K begins at r·KStride floats, of V at r·VStride; 0 means KV.Dim, and KV.VDim. A zero V leaves the
 // values out: for a cache whose values are a part of its keys (KV.VOffset = KV.KOffset).
 type AppendKV struct {
 	K, V             View
@@ -203,8 +204,15 @@ type AppendKV struct {
 //
 // The zero View means none.
 //
-// With ValueDim not 0 there is one key-value head, its value is the first ValueDim channels of a
-// row of values, which may be the row of keys itself, and Y is dense [rows, Heads, ValueDim].
+// With ValueDim not 0 a value has ValueDim channels, and Y is dense [rows, Heads, ValueDim]. Those
+// of key-value head g begin at channel g·ValueDim of a row of values, which may be the row of keys
+// itself if there is one key-value head.
+//
+// With Window not 0 row r attends to j = max(0, p-Window+1)..p, that is to Window positions with
+// its own. Pages that lie before all of these as a whole are not looked at: their entries in the
+// table may be anything.
+//
+// With ValueScale not 0 Y is multiplied by it.
 //
 // Chosen, int32 [rows, KVHeads, Budget], lists what row r attends to instead of 0..p with the heads
 // of a key-value head, as Choose writes it: positions, or with Block blocks of positions, of which
@@ -216,7 +224,8 @@ type Attention struct {
 	QRowStride, QHeadStride int // float32s
 	Heads, KVHeads, HeadDim int
 	ValueDim                int
-	Scale                   float32
+	Window                  int // 0: all positions
+	Scale, ValueScale       float32
 	Segments                []KVSegment
 }
 

@@ -45,21 +45,21 @@ inline void load_keys(device const Page* pages, device const uint* list, constan
 #pragma unroll
   for (uint i = 0; i < KEYS; i++) {
     const uint quad = l + LANES * i;
-    k[i] = quad < QUADS ? load_quad(part, slot, page_rows, channel + 4u * quad, channel + HEAD_DIM, p) : no_quad();
+    k[i] = quad < QUADS ? load_quad(part, slot, page_rows, p.kv_dim, channel + 4u * quad, channel + HEAD_DIM, p) : no_quad();
   }
 }
 
 // A chunk's quads of values that this thread brings to threadgroup memory.
 inline void load_values(device const Page* pages, device const uint* list, constant AttentionParams& p, uint page_rows, uint channel,
-                        uint first, uint last, uint tid, thread Quad* v) {
+                        uint first, uint low, uint last, uint tid, thread Quad* v) {
 #pragma unroll
   for (uint piece = 0; piece < PIECES; piece++) {
 #pragma unroll
     for (uint i = 0; i < BROUGHT; i++) {
       const uint item = i * THREADS + tid, c = channel + 4u * (item % VALUE_QUADS);
-      const uint at = chosen_at(list, p, min(first + piece * PIECE + item / VALUE_QUADS, last));
+      const uint at = chosen_at(list, p, max(min(first + piece * PIECE + item / VALUE_QUADS, last), low));
       if (item < PIECE * VALUE_QUADS) {
-        v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].at + p.values, at % page_rows, page_rows, c, channel + VALUE_DIM, p);
+        v[piece * BROUGHT + i] = load_quad(pages[at / page_rows].at + p.values, at % page_rows, page_rows, p.v_dim, c, channel + VALUE_DIM, p);
       }
     }
   }
@@ -91,11 +91,12 @@ kernel void attention(device const float* q [[buffer(0)]],
   const uint r = group.x / p.parts, part = group.x % p.parts;
   device const AttentionRow& row = rows[r];
   const uint pos = row.pos, page_rows = row.page_rows, chunks = pos / CHUNK + 1u;
-  const uint c0 = part * p.per, c1 = min(c0 + p.per, chunks);
+  const uint low = first_of(pos, p), part0 = low / (CHUNK * p.per);  // the first of both that the row looks at
+  const uint c0 = max((part0 + part) * p.per, low / CHUNK), c1 = min((part0 + part + 1u) * p.per, chunks);
   const uint kv_head = group.y / p.blocks, block = group.y % p.blocks * HEADS;
   const uint head0 = kv_head * p.group + block;           // of the block
   const uint live = min(p.group - block, uint(HEADS));    // heads of the block that there are
-  const uint key_channel = kv_head * HEAD_DIM, value_channel = p.shared_values ? 0u : kv_head * VALUE_DIM;
+  const uint key_channel = kv_head * HEAD_DIM, value_channel = kv_head * VALUE_DIM;
   // this thread's lane and position of a chunk's scores
   const uint l = tid % LANES, j = tid / LANES;
   device const Page* table = pages + row.pages;
@@ -103,8 +104,8 @@ kernel void attention(device const float* q [[buffer(0)]],
   Quad k[KEYS], v[PIECES * BROUGHT];
   float4 acc[ITEMS];
   if (c0 < c1) {
-    load_keys(table, list, p, page_rows, key_channel, min(c0 * CHUNK + j, pos), l, k);
-    load_values(table, list, p, page_rows, value_channel, c0 * CHUNK, pos, tid, v);
+    load_keys(table, list, p, page_rows, key_channel, max(min(c0 * CHUNK + j, pos), low), l, k);
+    load_values(table, list, p, page_rows, value_channel, c0 * CHUNK, low, pos, tid, v);
     for (uint i = tid; i < HEADS * QUADS; i += THREADS) {
       qs[i] = load_query(q + ulong(row.row) * p.q_row + (head0 + min(i / QUADS, live - 1u)) * p.q_head, i % QUADS * 4u);
     }
@@ -113,7 +114,7 @@ kernel void attention(device const float* q [[buffer(0)]],
   AttentionState state;  // of head sg
   state.m = LOWEST;
   state.l = 0.0f;
-  if (p.sinks != 0u && c0 == 0u) {  // what is before the first position
+  if (p.sinks != 0u && part == 0u) {  // what is before the first position
     state.m = sinks[head0 + min(sg, live - 1u)];
     state.l = 1.0f;
   }
@@ -140,14 +141,14 @@ kernel void attention(device const float* q [[buffer(0)]],
       if (i * THREADS + tid < PIECE * VALUE_QUADS) vs[i * THREADS + tid] = widen(v[i]);
     }
 #if VALUE_DIM <= 128
-    if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
+    if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, low, pos, tid, v);
 #endif
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (sg < HEADS) {
       const float4 a = sums[(sg * CHUNK + lane) * 2u], b = sums[(sg * CHUNK + lane) * 2u + 1u];
       const float s = (((((((a.x + a.y) + a.z) + a.w) + b.x) + b.y) + b.z) + b.w) * p.scale;
       float2 ml;
-      w[sg * CHUNK + lane] = weigh(s, lane < n, ml);
+      w[sg * CHUNK + lane] = weigh(s, lane < n && first + lane >= low, ml);
       const float2 f = merge(state, ml.x, ml.y);
       if (lane == 0u) fs[sg] = f;
     }
@@ -175,7 +176,7 @@ kernel void attention(device const float* q [[buffer(0)]],
       }
     }
 #if VALUE_DIM > 128
-    if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, pos, tid, v);
+    if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, low, pos, tid, v);
 #endif
     for (uint i = 0; i < ITEMS; i++) {
       const float2 f = fs[(i * THREADS + tid) / 8u % HEADS];
@@ -185,14 +186,14 @@ kernel void attention(device const float* q [[buffer(0)]],
   }
   if (sg < HEADS && lane == 0u) fs[sg] = float2(state.m, state.l);
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  const bool whole = c0 == 0u && c1 == chunks;
+  const bool whole = part == 0u && c1 == chunks;
   for (uint i = 0; i < ITEMS; i++) {
     const uint item = i * THREADS + tid, h = item / 8u % HEADS, quad = item / (8u * HEADS) * 8u + item % 8u;
     if (quad < VALUE_QUADS && h < live && c0 < c1) {
       const float2 ml = fs[h];
       const ulong at = (ulong(r) * p.parts + part) * p.heads + head0 + h;
       device float* to = whole ? y + (ulong(row.row) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
-      const float4 x = whole ? acc[i] / ml.y : acc[i];
+      const float4 x = whole ? acc[i] / ml.y * p.value_scale : acc[i];
       for (uint c = 0; c < 4u; c++) {
         if (4u * quad + c < VALUE_DIM) to[4u * quad + c] = x[c];
       }
@@ -236,27 +237,34 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
 #endif
   device const AttentionRow& row = rows[group.y];
   const uint head = group.x % p.heads, mine = tid % MERGED, channel = group.x / p.heads * MERGED + mine;
-  const uint n = (row.pos / CHUNK + p.per) / p.per;  // parts of the row
+  const uint size = CHUNK * p.per, low = first_of(row.pos, p);
+  const uint n = row.pos / size - low / size + 1u;  // parts of the row
   const ulong first = ulong(group.y) * p.parts * p.heads + head;
   device const float* from = parts + first * VALUE_DIM + min(channel, uint(VALUE_DIM) - 1u);
   const uint i = lane % SPAN;
+#if SPANS
+  const uint skip = 0u;
+#else
+  const uint skip = low / CHUNK % SPAN;  // chunks of the first span before the row's first
+#endif
+  const uint past = skip + n;
   float largest = LOWEST, l = 0.0f, acc = 0.0f;
-  for (uint base = tid / MERGED * SPAN; base < n; base += sgs * 32u / MERGED * SPAN) {
+  for (uint base = tid / MERGED * SPAN; base < past; base += sgs * 32u / MERGED * SPAN) {
 #if !SPANS
     largest = LOWEST;
     l = 0.0f;
     acc = 0.0f;
 #endif
-    const float2 ml = base + i < n ? part_ml[first + ulong(base + i) * p.heads] : float2(LOWEST, 0.0f);
+    const float2 ml = base + i >= skip && base + i < past ? part_ml[first + ulong(base + i - skip) * p.heads] : float2(LOWEST, 0.0f);
     float x[SPAN];
 #pragma unroll
-    for (uint t = 0; t < SPAN; t++) x[t] = from[ulong(min(base + t, n - 1u)) * p.heads * VALUE_DIM];
+    for (uint t = 0; t < SPAN; t++) x[t] = from[ulong(max(min(base + t, past - 1u), skip) - skip) * p.heads * VALUE_DIM];
     float m;
     const float2 f = factors(largest, ml.x, i, m);
 #pragma unroll
     for (uint t = 0; t < SPAN; t++) {
       const float before = simd_shuffle(f.x, ushort(t)), of = simd_shuffle(f.y, ushort(t)), lt = simd_shuffle(ml.y, ushort(t));
-      if (base + t < n) {
+      if (base + t >= skip && base + t < past) {
         acc = fma(x[t], of, acc * before);
         l = fma(lt, of, l * before);
       }
@@ -273,11 +281,11 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
   state.m = LOWEST;
   state.l = 0.0f;
   acc = 0.0f;
-  for (uint span = 0; span * SPAN < n; span++) {
+  for (uint span = 0; span * SPAN < past; span++) {
     const float2 f = merge(state, span_ml[span].x, span_ml[span].y);
     acc = fma(span_acc[span * MERGED + mine], f.y, acc * f.x);
   }
   l = state.l;
 #endif
-  if (n > 1u && channel < VALUE_DIM && tid < MERGED) y[(ulong(row.row) * p.heads + head) * VALUE_DIM + channel] = acc / l;
+  if (n > 1u && channel < VALUE_DIM && tid < MERGED) y[(ulong(row.row) * p.heads + head) * VALUE_DIM + channel] = acc / l * p.value_scale;
 }

@@ -40,18 +40,23 @@ struct AttentionParams {
   uint blocks;  // of query heads in a group, each a threadgroup's
   uint q_row;   // floats from row to row
   uint q_head;
-  uint kv_dim;    // channels of a position
+  uint kv_dim;    // channels of a position's keys
+  uint v_dim;     // and of its values
   uint kv_group;  // of them share a scale, with KV8
   uint per;    // chunks of a part: 1, or SPAN
   uint parts;  // most that a row of the launch has
-  uint shared_values;  // 1: the one value head is the beginning of the row
+  uint window;         // positions that a row attends to at most
   float scale;
+  float value_scale;   // of what a row gives
   uint sinks;    // 1: heads have scores without a value, see gpu.Attention
   uint budget;   // entries of a list, with CHOSEN
   uint block;    // positions of an entry, with CHOSEN 2
   ulong keys;    // bytes from a page's beginning
   ulong values;
 };
+
+// The first position that a row at a position attends to.
+inline uint first_of(uint pos, constant AttentionParams& p) { return pos >= p.window ? pos + 1u - p.window : 0u; }
 
 // 4 channels of keys or values as they were loaded: nothing waits for a load before they are
 // widened.
@@ -76,13 +81,13 @@ inline Quad no_quad() {
   return v;
 }
 
-// 4 channels from channel c on of a position of a page's keys or values, those from channel end on
+// 4 channels from channel c on of a position of a page's keys or values of dim channels, those from channel end on
 // 0.
-inline Quad load_quad(device const uchar* part, uint slot, uint page_rows, uint c, uint end, constant AttentionParams& p) {
+inline Quad load_quad(device const uchar* part, uint slot, uint page_rows, uint dim, uint c, uint end, constant AttentionParams& p) {
   Quad v;
 #if KV8
-  device const uchar* codes = part + ulong(slot) * p.kv_dim;
-  device const float* scales = (device const float*)(part + ((page_rows * p.kv_dim + 63u) & ~63u)) + slot;
+  device const uchar* codes = part + ulong(slot) * dim;
+  device const float* scales = (device const float*)(part + ((page_rows * dim + 63u) & ~63u)) + slot;
 #if WIDE
   v.codes = *(device const uint*)(codes + c);
 #if KV8 == 2
@@ -97,7 +102,7 @@ inline Quad load_quad(device const uchar* part, uint slot, uint page_rows, uint 
   }
 #endif
 #else
-  device const float* x = (device const float*)part + ulong(slot) * p.kv_dim;
+  device const float* x = (device const float*)part + ulong(slot) * dim;
 #if WIDE
   v.x = *(device const float4*)(x + c);
 #else

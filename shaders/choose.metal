@@ -47,7 +47,7 @@ kernel void index_scores(device const float* q [[buffer(0)]],
 #pragma unroll
     for (uint h = 0; h < TOGETHER; h++) sum[h] = 0.0f;
     for (uint quad = 0; quad < QUADS; quad++) {
-      const float4 key = widen(load_quad(part, pos % row.page_rows, row.page_rows, 4u * quad, HEAD_DIM, p));
+      const float4 key = widen(load_quad(part, pos % row.page_rows, row.page_rows, p.kv_dim, 4u * quad, HEAD_DIM, p));
 #pragma unroll
       for (uint h = 0; h < TOGETHER; h++) {
         const float4 x = qs[h * QUADS + quad];
@@ -103,7 +103,7 @@ kernel void block_scores(device const float* q [[buffer(0)]],
 #pragma unroll
       for (uint h = 0; h < BLOCK_HEADS; h++) sum[h] = 0.0f;
       for (uint quad = 0; quad < QUADS; quad++) {
-        const float4 key = widen(load_quad(part, pos % row.page_rows, row.page_rows, 4u * quad, HEAD_DIM, p));
+        const float4 key = widen(load_quad(part, pos % row.page_rows, row.page_rows, p.kv_dim, 4u * quad, HEAD_DIM, p));
 #pragma unroll
         for (uint h = 0; h < BLOCK_HEADS; h++) {
           const float4 x = qs[h * QUADS + quad];

@@ -36,14 +36,16 @@ struct AttentionTile {
 // What the threads of a tile share for one block.
 struct BlockPlace {
   uint first;      // position
+  uint low;        // the first that may be looked at
   uint last;       // that there is
   uint page_rows;
   uint page;       // of the first position, where all lie in one
   bool one;        // they do
 };
-inline BlockPlace place_of(uint first, uint last, uint page_rows) {
+inline BlockPlace place_of(uint first, uint low, uint last, uint page_rows) {
   BlockPlace b;
   b.first = first;
+  b.low = low;
   b.last = last;
   b.page_rows = page_rows;
   b.page = first / page_rows;
@@ -51,9 +53,9 @@ inline BlockPlace place_of(uint first, uint last, uint page_rows) {
   return b;
 }
 // Position i of a block: its page and where it lies in that. Positions past the last are the last
-// one again.
+// one again, and so are those before the first.
 inline uint2 position_of(thread const BlockPlace& b, uint i) {
-  const uint at = min(b.first + i, b.last);
+  const uint at = max(min(b.first + i, b.last), b.low);
   if (b.one) return uint2(b.page, at - b.page * b.page_rows);
   return uint2(at / b.page_rows, at % b.page_rows);
 }
@@ -86,7 +88,9 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   device const Page* table = pages + row0.pages;
   const uint pos0 = row0.pos, last = pos0 + tile.rows - 1u, page_rows = row0.page_rows;
   // positions
-  const uint span0 = group.z * SPAN * CHUNK, end = min(last + 1u, span0 + SPAN * CHUNK);
+  const uint low = first_of(pos0, p), lowest_last = first_of(last, p);  // the first that the first row sees, and the last
+  const uint span = low / (SPAN * CHUNK) + group.z;
+  const uint span0 = span * SPAN * CHUNK, end = min(last + 1u, span0 + SPAN * CHUNK);
   const uint kv_head = group.x / p.blocks, head_block = group.x % p.blocks * HEADS;
   const uint head0 = kv_head * p.group + head_block, live = min(p.group - head_block, uint(HEADS));
   const uint channel = kv_head * HEAD_DIM;
@@ -94,13 +98,13 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   const uint few = lane % 8u + 8u * (sg % (FEW / 8u)), qg = lane / 8u + 4u * (sg / (FEW / 8u));
   if (tid < QUERIES) {
     run[tid] = float2(LOWEST, 0.0f);
-    if (p.sinks != 0u && span0 == 0u) run[tid] = float2(sinks[head0 + min(tid % HEADS, live - 1u)], 1.0f);
+    if (p.sinks != 0u && span == first_of(pos0 + tid / HEADS, p) / (SPAN * CHUNK)) run[tid] = float2(sinks[head0 + min(tid % HEADS, live - 1u)], 1.0f);
   }
   float4 acc[4][2];
 #pragma unroll
   for (uint i = 0; i < 4u; i++) acc[i][0] = acc[i][1] = float4(0.0f);
-  for (uint first = span0; first < end; first += BLOCK) {
-    const BlockPlace b = place_of(first, last, page_rows);
+  for (uint first = max(span0, low / BLOCK * BLOCK); first < end; first += BLOCK) {
+    const BlockPlace b = place_of(first, low, last, page_rows);
     float score[4][MINE];
 #pragma unroll
     for (uint i = 0; i < 4u; i++) {
@@ -116,7 +120,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       for (uint i = 0; i < PIECE * BLOCK / TILE_THREADS; i++) {
         const uint at = (i * TILE_THREADS + tid) / PIECE;
         const uint2 place = position_of(b, at);
-        ks[x * (BLOCK + 1u) + at] = widen(load_quad(table[place.x].at + p.keys, place.y, page_rows, channel + 4u * quad, channel + HEAD_DIM, p));
+        ks[x * (BLOCK + 1u) + at] = widen(load_quad(table[place.x].at + p.keys, place.y, page_rows, p.kv_dim, channel + 4u * quad, channel + HEAD_DIM, p));
       }
 #pragma unroll
       for (uint i = 0; i < PIECE * QUERIES / TILE_THREADS; i++) {
@@ -160,7 +164,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint query = sg; query < QUERIES; query += sgs) {
-      const uint n = pos0 + query / HEADS + 1u;  // positions that it sees
+      const uint n = pos0 + query / HEADS + 1u, from = first_of(n - 1u, p);  // the end and the first of what it sees
       AttentionState state;
       state.m = run[query].x;
       state.l = run[query].y;
@@ -168,9 +172,9 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
 #pragma unroll
       for (uint c = 0; c < 2u; c++) {
         float2 ml;
-        const float e = weigh(s[query * ROW_S + c * CHUNK + lane], first + c * CHUNK + lane < n, ml);
+        const float e = weigh(s[query * ROW_S + c * CHUNK + lane], first + c * CHUNK + lane < n && first + c * CHUNK + lane >= from, ml);
         float2 f = float2(1.0f, 0.0f);
-        if (first + c * CHUNK < n) f = merge(state, ml.x, ml.y);
+        if (first + c * CHUNK < n && first + (c + 1u) * CHUNK > from) f = merge(state, ml.x, ml.y);
         s[query * ROW_S + c * CHUNK + lane] = e;
         if (lane == 0u) fs[query * 2u + c] = f;
       }
@@ -192,7 +196,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
           const uint item = i * TILE_THREADS + tid;
           const uint2 place = position_of(b, j0 + item / VALUE_QUADS);
           ks[item] =
-            widen(load_quad(table[place.x].at + p.values, place.y, page_rows, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p));
+            widen(load_quad(table[place.x].at + p.values, place.y, page_rows, p.v_dim, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p));
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
@@ -200,7 +204,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
           float4 w[4];
 #pragma unroll
           for (uint i = 0; i < 4u; i++) w[i] = *(threadgroup const float4*)(s + (qg + 8u * i) * ROW_S + j0 + j);
-          if (j0 + j + 4u <= common) {
+          if (j0 + j + 4u <= common && first + j0 + j >= lowest_last) {
 #pragma unroll
             for (uint t = 0; t < 4u; t++) {
               const float4 va = ks[(j + t) * VALUE_QUADS + few], vb = ks[(j + t) * VALUE_QUADS + few + FEW];
@@ -216,7 +220,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
               const float4 va = ks[(j + t) * VALUE_QUADS + few], vb = ks[(j + t) * VALUE_QUADS + few + FEW];
 #pragma unroll
               for (uint i = 0; i < 4u; i++) {
-                if (first + j0 + j + t <= pos0 + (qg + 8u * i) / HEADS) {
+                const uint at = pos0 + (qg + 8u * i) / HEADS;
+                if (first + j0 + j + t <= at && first + j0 + j + t >= first_of(at, p)) {
                   const float wt = s[(qg + 8u * i) * ROW_S + j0 + j + t];
                   sum[i][0] = fma(float4(wt), va, sum[i][0]);
                   sum[i][1] = fma(float4(wt), vb, sum[i][1]);
@@ -229,7 +234,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       if (c * CHUNK < seen) {
 #pragma unroll
         for (uint i = 0; i < 4u; i++) {
-          if (first + c * CHUNK <= pos0 + (qg + 8u * i) / HEADS) {
+          const uint at = pos0 + (qg + 8u * i) / HEADS;
+          if (first + c * CHUNK <= at && first + (c + 1u) * CHUNK > first_of(at, p)) {
             const float2 f = fs[(qg + 8u * i) * 2u + c];
             acc[i][0] = fma(sum[i][0], float4(f.y), acc[i][0] * f.x);
             acc[i][1] = fma(sum[i][1], float4(f.y), acc[i][1] * f.x);
@@ -242,14 +248,15 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
 #pragma unroll
   for (uint i = 0; i < 4u; i++) {
     const uint query = qg + 8u * i, r = query / HEADS, h = query % HEADS;
-    if (r < tile.rows && h < live && span0 <= pos0 + r) {
-      const bool whole = pos0 + r < SPAN * CHUNK;
-      const ulong at = (ulong(tile.entry + r) * p.parts + group.z) * p.heads + head0 + h;
+    const uint span_r = first_of(pos0 + r, p) / (SPAN * CHUNK);  // the row's first
+    if (r < tile.rows && h < live && span0 <= pos0 + r && span >= span_r) {
+      const bool whole = (pos0 + r) / (SPAN * CHUNK) == span_r;
+      const ulong at = (ulong(tile.entry + r) * p.parts + (span - span_r)) * p.heads + head0 + h;
       device float* to = whole ? y + (ulong(row0.row + r) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
       const float2 ml = run[query];
 #pragma unroll
       for (uint part = 0; part < 2u; part++) {
-        const float4 v = whole ? acc[i][part] / ml.y : acc[i][part];
+        const float4 v = whole ? acc[i][part] / ml.y * p.value_scale : acc[i][part];
         for (uint c = 0; c < 4u; c++) to[4u * (few + FEW * part) + c] = v[c];
       }
       if (!whole && few == 0u) part_ml[at] = ml;

@@ -153,7 +153,7 @@ func aloneAttention(s *setup, rows []int, group int) *operand {
 	sequences := make([]gpu.KVSegment, company)
 	for r := range sequences {
 		n := 1 + r*3
-		sequences[r] = gpu.KVSegment{Rows: 1, Pos: n - 1, KV: s.cache(fmt.Sprintf("sequence %d", r), cacheShape{16, kvHeads * dim, group}, n, n).kv}
+		sequences[r] = gpu.KVSegment{Rows: 1, Pos: n - 1, KV: s.cache(fmt.Sprintf("sequence %d", r), cacheShape{16, kvHeads * dim, group, 0}, n, n).kv}
 	}
 	for i, r := range rows {
 		sequences[r].Row = i

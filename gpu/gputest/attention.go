@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -37,6 +38,9 @@ func attentionCases() []testCase {
 		a.group = a.dim
 		all = append(all, a.cases()...)
 	}
+	for _, a := range windowShapes() {
+		all = append(all, a.cases()...)
+	}
 	// Several scales a head, in groups that vectors divide and that they do not.
 	for _, a := range []attentionShape{
 		{heads: 6, kvHeads: 2, dim: 20, pageRows: 7, segments: [][2]int{{62, 1}, {1020, 9}}, group: 5},
@@ -54,11 +58,14 @@ func (a attentionShape) cases() []testCase {
 	if a.sinks {
 		name += "/sinks"
 	}
+	if a.window > 0 || a.valueDim > 0 {
+		name += fmt.Sprintf("/window=%d/values=%d·%g", a.window, a.valueDim, a.valueScale)
+	}
 	if a.group > 0 {
 		name += fmt.Sprintf("/int8=%d", a.group)
 	}
 	all := []testCase{{"attention/" + name, func(s *setup) { attention(s, a) }}}
-	if a.segments[0][0] < 1000 {
+	if a.segments[0][0] < 1000 && a.window == 0 {
 		all = append(all, testCase{"appendkv/" + name, func(s *setup) { appendKV(s, a) }})
 	}
 	return all
@@ -73,6 +80,10 @@ type attentionShape struct {
 	group    int     // see cacheShape
 	poisoned int     // rows at a segment's end whose keys and values are NaN
 	sinks    bool
+	window   int // 0: none
+	// of a value; 0 is dim
+	valueDim   int
+	valueScale float32
 }
 
 // rows returns the first row of each segment, one after the other with a row between them that no
@@ -98,11 +109,12 @@ func attention(s *setup, a attentionShape) {
 		headStride = 2 * a.dim
 	}
 	rowStride := a.heads*headStride + 3
+	valueDim := cmp.Or(a.valueDim, a.dim)
 	first, rows := a.rows()
 	data := s.normal((rows-1)*rowStride + (a.heads-1)*headStride + a.dim)
-	q, y := s.input("Q", data), s.output("Y", rows*a.heads*a.dim)
+	q, y := s.input("Q", data), s.output("Y", rows*a.heads*valueDim)
 	op := gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: rowStride, QHeadStride: headStride, Heads: a.heads,
-		KVHeads: a.kvHeads, HeadDim: a.dim, Scale: a.scale}
+		KVHeads: a.kvHeads, HeadDim: a.dim, ValueDim: a.valueDim, Window: a.window, Scale: a.scale, ValueScale: a.valueScale}
 	sinks := fill(a.heads, math.Inf(-1))
 	if a.sinks {
 		some := s.normal(a.heads)
@@ -112,10 +124,10 @@ func attention(s *setup, a attentionShape) {
 		}
 		op.Sinks = s.input("Sinks", some).view()
 	}
-	want, limit, used := make([]float64, rows*a.heads*a.dim), make([]float64, rows*a.heads*a.dim), make([]bool, rows)
+	want, limit, used := make([]float64, rows*a.heads*valueDim), make([]float64, rows*a.heads*valueDim), make([]bool, rows)
 	for i, seg := range a.segments {
 		n := seg[0] + seg[1]
-		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{a.pageRows, a.kvHeads * a.dim, a.group}, n, n-a.poisoned)
+		c := a.cache(s, fmt.Sprintf("sequence %d", i), seg[0], n)
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 		for r := range seg[1] {
 			used[first[i]+r] = true
@@ -123,26 +135,31 @@ func attention(s *setup, a attentionShape) {
 				continue
 			}
 			if r >= seg[1]-a.poisoned {
-				copy(want[(first[i]+r)*a.heads*a.dim:], fill(a.heads*a.dim, math.NaN()))
+				copy(want[(first[i]+r)*a.heads*valueDim:], fill(a.heads*valueDim, math.NaN()))
 				continue
 			}
 			for h := range a.heads {
 				at := (first[i]+r)*rowStride + h*headStride
-				out := ((first[i]+r)*a.heads + h) * a.dim
-				c.attend(data[at:at+a.dim], h/(a.heads/a.kvHeads)*a.dim, seg[0]+r+1, float64(a.scale), sinks[h],
-					want[out:out+a.dim], limit[out:out+a.dim])
+				out, g, n := ((first[i]+r)*a.heads+h)*valueDim, h/(a.heads/a.kvHeads), seg[0]+r+1
+				c.attend(data[at:at+a.dim], g*a.dim, g*valueDim, a.from(n-1), n, float64(a.scale), sinks[h],
+					want[out:out+valueDim], limit[out:out+valueDim])
+				for d := range valueDim {
+					want[out+d] *= float64(cmp.Or(a.valueScale, 1))
+					limit[out+d] *= float64(cmp.Or(a.valueScale, 1))
+				}
 			}
 		}
 	}
-	y.where(func(i int) bool { return used[i/(a.heads*a.dim)] }).expect(want, limit)
+	y.where(func(i int) bool { return used[i/(a.heads*valueDim)] }).expect(want, limit)
 	s.cmds.EncodeAttention(op)
 	s.run()
 }
 
-// attend computes one head over n positions, whose channels begin at at. A sink of -Inf is none.
-func (c *cache) attend(q []float32, at, n int, scale, sink float64, y, limit []float64) {
+// attend computes one head over the positions from first to the one before n, whose channels begin
+// at at, and those of values at vAt. A sink of -Inf is none.
+func (c *cache) attend(q []float32, at, vAt, first, n int, scale, sink float64, y, limit []float64) {
 	scores, top, off := make([]float64, n), sink, 0.0
-	for j := range n {
+	for j := first; j < n; j++ {
 		magnitude := 0.0
 		for d, v := range q {
 			p := scale * float64(v) * float64(c.k[j][at+d])
@@ -153,19 +170,19 @@ func (c *cache) attend(q []float32, at, n int, scale, sink float64, y, limit []f
 		off = max(off, sumTolerance(len(q))*magnitude)
 	}
 	sum := math.Exp(sink - top)
-	for j := range scores {
+	for j := first; j < n; j++ {
 		scores[j] = math.Exp(scores[j] - top)
 		sum += scores[j]
 	}
-	for j, e := range scores {
+	for j := first; j < n; j++ {
 		for d := range y {
-			p := e / sum * float64(c.v[j][at+d])
+			p := scores[j] / sum * float64(c.v[j][vAt+d])
 			y[d] += p
 			limit[d] += math.Abs(p)
 		}
 	}
 	for d := range limit {
-		limit[d] = limit[d]*attentionTolerance(n, off) + tiny
+		limit[d] = limit[d]*attentionTolerance(n-first, off) + tiny
 	}
 }
 
@@ -177,7 +194,7 @@ func appendKV(s *setup, a attentionShape) {
 	k, v := s.normal((rows-1)*kStride+dim), s.normal(rows*vStride)
 	op := gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), KStride: kStride}
 	for i, seg := range a.segments {
-		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{a.pageRows, dim, a.group}, seg[0]+seg[1], seg[0])
+		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{a.pageRows, dim, a.group, 0}, seg[0]+seg[1], seg[0])
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 		var keys, values [][]float32
 		for r := first[i]; r < first[i]+seg[1]; r++ {
@@ -208,7 +225,7 @@ func appendExtreme(s *setup) {
 		k[22*group+i] = float32(i) - 11.5
 	}
 	k[22*group] = 127
-	c := s.cache("sequence", cacheShape{4, groups * group, group}, 6, 5)
+	c := s.cache("sequence", cacheShape{4, groups * group, group, 0}, 6, 5)
 	c.expect(5, [][]float32{k}, [][]float32{v})
 	s.cmds.EncodeAppendKV(gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: 1, Pos: 5, KV: c.kv}}})
 	s.run()

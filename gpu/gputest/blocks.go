@@ -57,7 +57,7 @@ func blockAttention(s *setup, b blockShape, list func(n, last int) []int32) *ope
 		Scale: float32(1 / math.Sqrt(float64(b.dim))), Budget: b.budget, Block: b.block}
 	want, limit, used := make([]float64, rows*width), make([]float64, rows*width), make([]bool, rows)
 	for i, seg := range b.segments {
-		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group}, seg[0]+seg[1], seg[0]+seg[1])
+		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group, 0}, seg[0]+seg[1], seg[0]+seg[1])
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 		for r := range seg[1] {
 			row, pos := first[i]+r, seg[0]+r
@@ -76,7 +76,7 @@ func blockAttention(s *setup, b blockShape, list func(n, last int) []int32) *ope
 				}
 				for h := g * (b.heads / b.kvHeads); h < (g+1)*(b.heads/b.kvHeads); h++ {
 					at := row*width + h*b.dim
-					only.attend(data[at:at+b.dim], g*b.dim, len(only.k), float64(op.Scale), math.Inf(-1), want[at:at+b.dim], limit[at:at+b.dim])
+					only.attend(data[at:at+b.dim], g*b.dim, g*b.dim, 0, len(only.k), float64(op.Scale), math.Inf(-1), want[at:at+b.dim], limit[at:at+b.dim])
 				}
 			}
 		}
@@ -127,7 +127,7 @@ func denseAttention(s *setup, b blockShape) *operand {
 	op := gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: width, QHeadStride: b.dim, Heads: b.heads, KVHeads: b.kvHeads, HeadDim: b.dim,
 		Scale: float32(1 / math.Sqrt(float64(b.dim)))}
 	for i, seg := range b.segments {
-		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group}, seg[0]+seg[1], seg[0]+seg[1])
+		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group, 0}, seg[0]+seg[1], seg[0]+seg[1])
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 	}
 	s.cmds.EncodeAttention(op)

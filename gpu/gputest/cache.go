@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -9,15 +10,16 @@ import (
 )
 
 // cacheShape is what a cache's pages look like. With a group of 0 it holds float32, else 8 bits and
-// a scale for so many channels.
-type cacheShape struct{ pageRows, dim, group int }
+// a scale for so many channels. With a vDim of 0 values have as many channels as keys.
+type cacheShape struct{ pageRows, dim, group, vDim int }
 
 func (c cacheShape) kv() gpu.KV {
-	kv := gpu.KV{PageRows: c.pageRows, Dim: c.dim, VOffset: 8}
+	kv := gpu.KV{PageRows: c.pageRows, Dim: c.dim, VDim: c.vDim, VOffset: 8}
 	if c.group > 0 {
 		kv.Format, kv.Group = gpu.KVInt8, c.group
 	}
-	kv.KOffset = kv.VOffset + kv.PartBytes() + 12
+	values := kv.Values()
+	kv.KOffset = kv.VOffset + values.PartBytes() + 12
 	return kv
 }
 
@@ -26,7 +28,7 @@ func (c cacheShape) kv() gpu.KV {
 type cache struct {
 	kv     gpu.KV
 	pages  []*operand
-	k, v   [][]float32 // [positions, dim], as the cache holds them
+	k, v   [][]float32 // [positions, dim] and [positions, vDim], as the cache holds them
 	before [][]byte    // pages as placed
 }
 
@@ -50,7 +52,7 @@ func (s *setup) cacheOf(name string, shape cacheShape, n, filled int, draw func(
 		}
 		for r := 0; r < shape.pageRows && p*shape.pageRows+r < filled; r++ {
 			c.k = append(c.k, c.put(page, c.kv.KOffset, r, draw(shape.dim)))
-			c.v = append(c.v, c.put(page, c.kv.VOffset, r, draw(shape.dim)))
+			c.v = append(c.v, c.put(page, c.kv.VOffset, r, draw(cmp.Or(shape.vDim, shape.dim))))
 		}
 		o := s.place(fmt.Sprintf("%s page %d", name, p), page, 4)
 		c.pages, c.before = append(c.pages, o), append(c.before, page)
@@ -77,6 +79,10 @@ func (c *cache) expect(pos int, k, v [][]float32) {
 // put writes a row to a page's keys or values, which begin at offset, and returns it as the cache
 // holds it.
 func (c *cache) put(page []byte, offset, row int, x []float32) []float32 {
+	part := c.kv
+	if offset == part.VOffset {
+		part = part.Values()
+	}
 	float := func(at int, v float32) { binary.LittleEndian.PutUint32(page[at:], math.Float32bits(v)) }
 	if c.kv.Format == gpu.KVF32 {
 		for i, v := range x {
@@ -88,7 +94,7 @@ func (c *cache) put(page []byte, offset, row int, x []float32) []float32 {
 	n := c.kv.Group
 	for g := 0; g < len(x); g += n {
 		codes, scale := rounded8(x[g : g+n])
-		float(offset+c.kv.ScalesAt()+4*(g/n*c.kv.PageRows+row), scale)
+		float(offset+part.ScalesAt()+4*(g/n*c.kv.PageRows+row), scale)
 		for i, q := range codes {
 			page[offset+row*len(x)+g+i] = byte(int8(q))
 			held[g+i] = float32(q * float64(scale))

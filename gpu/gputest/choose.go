@@ -149,7 +149,7 @@ func chooses(s *setup, c chooseShape) {
 		want[i] = poison
 	}
 	for i, seg := range c.segments {
-		keys := s.cacheOf(fmt.Sprintf("sequence %d", i), cacheShape{c.pageRows, c.dim, c.group}, seg[0]+seg[1], seg[0]+seg[1], s.drawKeys(c))
+		keys := s.cacheOf(fmt.Sprintf("sequence %d", i), cacheShape{c.pageRows, c.dim, c.group, 0}, seg[0]+seg[1], seg[0]+seg[1], s.drawKeys(c))
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: keys.kv})
 		for r := range seg[1] {
 			at := first[i] + r
@@ -265,7 +265,7 @@ func chosenAttention(s *setup, l latentShape, budget int, list func(n, p int) []
 			only.v = only.k
 			for h := range l.heads {
 				at, out := (row*l.heads+h)*width, (row*l.heads+h)*l.rank
-				only.attend(data[at:at+width], 0, len(some), float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
+				only.attend(data[at:at+width], 0, 0, 0, len(some), float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
 			}
 		}
 	}
@@ -324,7 +324,7 @@ func aloneChoose(s *setup, rows []int, block int) *operand {
 		heads = 2
 	}
 	q, w := choose(s.normal(company*heads*dim), rows), choose(s.normal(company*heads), rows)
-	keys := s.cache("sequence", cacheShape{64, dim, 0}, 200+company, 200+company)
+	keys := s.cache("sequence", cacheShape{64, dim, 0, 0}, 200+company, 200+company)
 	op := gpu.Choose{Q: s.input("Q", q).view(), Heads: heads, Dim: dim, K: k, Scale: 0.2}
 	if op.Block = block; block > 0 {
 		op.Local = 2
@@ -347,7 +347,7 @@ func piecesChosen(s *setup, pieces []int, group, block int) []*operand {
 	if block > 0 {
 		heads = 2
 	}
-	keys := s.cache("sequence", cacheShape{64, dim, group}, before+n, before)
+	keys := s.cache("sequence", cacheShape{64, dim, group, 0}, before+n, before)
 	keys.kv.VOffset = keys.kv.KOffset
 	for _, p := range keys.pages {
 		p.where(func(int) bool { return true })

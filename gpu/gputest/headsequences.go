@@ -109,7 +109,7 @@ func heads(s *setup, h headsShape) {
 	}
 	q, k := s.vectors("Q", h.rows, h.heads, h.dim, stride), s.vectors("K", h.rows, h.kvHeads, h.dim, h.dim)
 	v := s.normal(h.rows * h.kvHeads * h.dim)
-	c := s.cache("sequence", cacheShape{4, h.kvHeads * h.dim, h.group}, pos+h.rows, pos)
+	c := s.cache("sequence", cacheShape{4, h.kvHeads * h.dim, h.group, 0}, pos+h.rows, pos)
 	if h.normed {
 		q.norm(s, h.dim)
 		k.norm(s, h.dim)
@@ -144,7 +144,7 @@ func wholeNorms(s *setup, rows, heads, dim, rotary int) {
 func latents(s *setup, rows, heads, rank, rotary, nope, group int) {
 	const pos = 3
 	kept, q := s.vectors("kept", rows, 1, rank+rotary, rank+rotary), s.vectors("Q", rows, heads, nope+rotary, nope+rotary)
-	c := s.cache("sequence", cacheShape{4, rank + rotary, group}, pos+rows, pos)
+	c := s.cache("sequence", cacheShape{4, rank + rotary, group, 0}, pos+rows, pos)
 	c.kv.VOffset = c.kv.KOffset
 	table, o := s.turns(rows, rotary)
 	kept.norm(s, rank)

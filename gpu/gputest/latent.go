@@ -49,8 +49,8 @@ func latentCases() []testCase {
 		}
 	}
 	all = append(all,
-		testCase{"appendkv/keysonly", func(s *setup) { appendKeys(s, cacheShape{2, 7, 0}, 3) }},
-		testCase{"appendkv/keysonly/int8", func(s *setup) { appendKeys(s, cacheShape{2, 21, 7}, 3) }})
+		testCase{"appendkv/keysonly", func(s *setup) { appendKeys(s, cacheShape{2, 7, 0, 0}, 3) }},
+		testCase{"appendkv/keysonly/int8", func(s *setup) { appendKeys(s, cacheShape{2, 21, 7, 0}, 3) }})
 	return all
 }
 
@@ -141,7 +141,7 @@ func biased(s *setup, out, in, rows int) {
 
 // latents makes a cache whose rows are keys alone, [rank, rope], filled for n positions.
 func (s *setup) latents(name string, l *latentShape, n int) *cache {
-	c := s.cache(name, cacheShape{l.pageRows, l.rank + l.rope, l.group}, n, n)
+	c := s.cache(name, cacheShape{l.pageRows, l.rank + l.rope, l.group, 0}, n, n)
 	c.kv.VOffset = c.kv.KOffset
 	c.v = c.k
 	return c
@@ -279,7 +279,7 @@ func sharedAttention(s *setup, l latentShape) {
 			}
 			for h := range l.heads {
 				at, out := ((first[i]+r)*l.heads+h)*width, ((first[i]+r)*l.heads+h)*l.rank
-				c.attend(data[at:at+width], 0, seg[0]+r+1, float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
+				c.attend(data[at:at+width], 0, 0, 0, seg[0]+r+1, float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
 			}
 		}
 	}

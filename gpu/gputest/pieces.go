@@ -20,27 +20,36 @@ func testPieces(t *testing.T, d gpu.Device) {
 		{"choose/int8", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 16, 0) }},
 		{"choose/blocks", func(s *setup, pieces []int) []*operand { return piecesChosen(s, pieces, 0, 12) }},
 		{"attention", func(s *setup, pieces []int) []*operand {
-			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0, false})
+			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0, false, 0})
 		}},
 		{"attention/int8", func(s *setup, pieces []int) []*operand {
-			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 16, false})
+			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 16, false, 0})
 		}},
 		// Where vectors can be loaded a device may take many rows of a sequence together, and few
 		// otherwise.
 		{"attention/dim=64", func(s *setup, pieces []int) []*operand {
-			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, false})
+			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, false, 0})
 		}},
 		{"attention/dim=64/sinks", func(s *setup, pieces []int) []*operand {
-			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, true})
+			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, true, 0})
+		}},
+		{"attention/window", func(s *setup, pieces []int) []*operand {
+			return piecesCached(s, pieces, cachedPieces{4, 2, 16, 0, true, 6})
+		}},
+		{"attention/dim=64/window", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, true, 10})
+		}},
+		{"attention/dim=64/window=40", func(s *setup, pieces []int) []*operand {
+			return piecesAligned(s, pieces, cachedPieces{12, 2, 64, 0, true, 40})
 		}},
 		{"attention/dim=128", func(s *setup, pieces []int) []*operand {
-			return piecesAligned(s, pieces, cachedPieces{8, 1, 128, 0, false})
+			return piecesAligned(s, pieces, cachedPieces{8, 1, 128, 0, false, 0})
 		}},
 		{"attention/dim=256", func(s *setup, pieces []int) []*operand {
-			return piecesAligned(s, pieces, cachedPieces{2, 2, 256, 0, false})
+			return piecesAligned(s, pieces, cachedPieces{2, 2, 256, 0, false, 0})
 		}},
 		{"attention/dim=128/int8", func(s *setup, pieces []int) []*operand {
-			return piecesAligned(s, pieces, cachedPieces{4, 1, 128, 128, false})
+			return piecesAligned(s, pieces, cachedPieces{4, 1, 128, 128, false, 0})
 		}}} {
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(pieces []int) [][]float32 {
@@ -103,6 +112,7 @@ func piecesDelta(s *setup, pieces []int) []*operand {
 type cachedPieces struct {
 	heads, kvHeads, dim, group int
 	sinks                      bool
+	window                     int
 }
 
 func piecesAligned(s *setup, pieces []int, a cachedPieces) []*operand {
@@ -114,7 +124,7 @@ func piecesAligned(s *setup, pieces []int, a cachedPieces) []*operand {
 func piecesCached(s *setup, pieces []int, a cachedPieces) []*operand {
 	const before = 1010
 	n := total(pieces)
-	c := s.cache("sequence", cacheShape{4, a.kvHeads * a.dim, a.group}, before+n, before)
+	c := s.cache("sequence", cacheShape{4, a.kvHeads * a.dim, a.group, 0}, before+n, before)
 	for _, p := range c.pages {
 		p.where(func(int) bool { return true })
 	}
@@ -129,7 +139,7 @@ func piecesCached(s *setup, pieces []int, a cachedPieces) []*operand {
 		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: c.kv}}
 		s.cmds.EncodeAppendKV(gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
 		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Sinks: sinks, Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
-			KVHeads: a.kvHeads, HeadDim: a.dim, Scale: 0.25, Segments: segments})
+			KVHeads: a.kvHeads, HeadDim: a.dim, Window: a.window, Scale: 0.25, Segments: segments})
 		row += p
 	}
 	return []*operand{y}

@@ -27,15 +27,11 @@ type aheadLines struct{ next, last unsafe.Pointer }
 // aheadBytes is how many bytes follow last: more than multiplyAhead takes in a step.
 const aheadBytes = 128
 
-func (r *ahead) set(v *vectors, kv *gpu.KV, at, width int) {
-	*r = ahead{v: v, kv: kv, at: at, width: width, whole: width == kv.Dim && v.multiplyAhead != nil}
-}
-
-// begin finishes what was under way and starts n positions from p on, of the keys or values that
-// begin at offset in a page.
-func (r *ahead) begin(offset, p, n int) {
+// begin finishes what was under way and starts n positions from p on, width channels from channel
+// at on, of the keys or values that begin at offset in a page and of which a row is kv.Dim long.
+func (r *ahead) begin(v *vectors, kv *gpu.KV, at, width, offset, p, n int) {
 	r.rest()
-	r.offset, r.p, r.end = offset, p, p+n
+	*r = ahead{v: v, kv: kv, at: at, width: width, whole: width == kv.Dim && v.multiplyAhead != nil, offset: offset, p: p, end: p + n}
 	if !r.whole {
 		r.rest()
 	}

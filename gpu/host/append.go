@@ -6,7 +6,7 @@ import "github.com/moeflux/moeflux-actor/gpu"
 type appendTask struct {
 	k, v             []float32 // v is nil if values are part of the keys
 	kStride, vStride int
-	dim              int
+	dim, vDim        int
 	segments         []gpu.KVSegment
 	per              int // rows in a chunk
 }
@@ -21,7 +21,8 @@ func (t *appendTask) do(_ *scratch, chunk int) {
 		for r := chunk * t.per; r < min((chunk+1)*t.per, s.Rows); r++ {
 			keep(&s.KV, s.KV.KOffset, s.Pos+r, t.k[(s.Row+r)*t.kStride:][:t.dim])
 			if t.v != nil {
-				keep(&s.KV, s.KV.VOffset, s.Pos+r, t.v[(s.Row+r)*t.vStride:][:t.dim])
+				values := s.KV.Values()
+				keep(&values, values.VOffset, s.Pos+r, t.v[(s.Row+r)*t.vStride:][:t.vDim])
 			}
 		}
 		return
@@ -38,11 +39,11 @@ func (x *executor) runAppendKV(o *gpu.AppendKV) {
 		count += o.Segments[i].Rows
 	}
 	t := &x.append
-	dim := o.Segments[0].KV.Dim
-	*t = appendTask{kStride: or(o.KStride, dim), vStride: or(o.VStride, dim), dim: dim, segments: o.Segments, per: x.width(count, 1)}
+	dim, vDim := o.Segments[0].KV.Dim, or(o.Segments[0].KV.VDim, o.Segments[0].KV.Dim)
+	*t = appendTask{kStride: or(o.KStride, dim), vStride: or(o.VStride, vDim), dim: dim, vDim: vDim, segments: o.Segments, per: x.width(count, 1)}
 	t.k = floatsAt(o.K, (rows-1)*t.kStride+dim)
 	if !o.V.IsZero() {
-		t.v = floatsAt(o.V, (rows-1)*t.vStride+dim)
+		t.v = floatsAt(o.V, (rows-1)*t.vStride+vDim)
 	}
 	n := 0
 	for i := range o.Segments {

@@ -27,11 +27,12 @@ type attnTask struct {
 	dim, valueDim           int
 	perKV                   int // key-value heads in a tile: one or all
 	// query heads of each key-value head in a tile, and how many tiles they take
-	perHead, parts int
-	perRow         int // rows in a tile
-	tiles          int
-	scale          float32
-	segments       []gpu.KVSegment
+	perHead, parts    int
+	perRow            int // rows in a tile
+	tiles             int
+	window            int // 0: none
+	scale, valueScale float32
+	segments          []gpu.KVSegment
 
 	phase   attnPhase
 	spans   spanCut
@@ -68,7 +69,7 @@ func (t *attnTask) tile(i int) (tile attnTile) {
 
 func (t *attnTask) queries(tile *attnTile) queries {
 	a := queries{vectors: t.vectors, kvHeads: tile.kvHeads, rows: tile.rows, heads: tile.heads, pos: tile.seg.Pos + tile.row - tile.seg.Row,
-		dim: t.dim, valueDim: t.valueDim, width: t.valueDim}
+		dim: t.dim, valueDim: t.valueDim, width: t.valueDim, window: t.window}
 	if t.chosen != nil { // one row, whose chosen positions count from 0
 		a.pos, a.width = t.op.Attended(a.pos)-1, t.dim
 	}
@@ -157,6 +158,7 @@ func (t *attnTask) doMerge(chunk int) {
 // this thread.
 func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, until int) {
 	kv, at := &tile.seg.KV, tile.kvHead*t.dim
+	values := kv.Values()
 	if t.chosen != nil {
 		l := chosenList{t.chosen[(tile.row*t.kvHeads+tile.kvHead)*t.budget:], max(t.op.Block, 1)}
 		t.attendChosen(a, kv, &l, at, first, end)
@@ -164,22 +166,42 @@ func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, un
 	}
 	if a.rows*a.heads < packedValues {
 		a.next = &s.next
-		t.attendFew(a, kv, at, first, end, until)
+		t.attendFew(a, tile, first, end, until)
 		return
 	}
+	start, held := t.start(a, kv, first)
 	rows := 0
-	for p := first; p < end; p += attnBlock {
-		if p%attnSpan == 0 {
+	for p := start; p < end; p += attnBlock {
+		if p%attnSpan == 0 || p == start {
 			rows = a.span(p)
 		}
-		n := min(attnBlock, end-p)
-		a.transposeKeys(a.kt, a.pad, kv, at, a.dim, p, n)
-		a.fetch(a.packed, kv, kv.VOffset, at, a.valueDim, p, n)
+		n, skip := min(attnBlock, end-p), max(0, held-p)
+		a.transposeKeys(a.kt, a.pad, kv, at, a.dim, p, skip, n)
+		a.fetch(a.packed[skip*a.width:], &values, values.VOffset, tile.kvHead*t.valueDim, a.valueDim, p+skip, n-skip)
 		a.weigh(p, n, &valueRows{block: a.packed, first: p, width: a.valueDim})
 		if t.spanEnds(p, end) {
 			a.endSpan(p, rows)
 		}
 	}
+}
+
+// start returns where the first block begins from which on a tile's first row attends to positions,
+// from first on, and the first position that may be looked at: with a window those of pages before
+// it may be gone. What is before the first span counts from here on.
+func (t *attnTask) start(a *queries, kv *gpu.KV, first int) (start, held int) {
+	if t.window == 0 {
+		return first, first
+	}
+	from := a.from(0)
+	start = max(first, from/attnBlock*attnBlock)
+	if start >= attnSpan {
+		for g := range a.kvHeads {
+			a.head(g)
+			a.begin()
+		}
+		a.head(0)
+	}
+	return start, max(start, from/kv.PageRows*kv.PageRows)
 }
 
 // spanEnds reports whether the block at p is the last of a span whose sums are to be added here.
@@ -190,30 +212,35 @@ func (t *attnTask) spanEnds(p, end int) bool {
 // attendFew is attend for so few queries that memory is slower than the computation: while it uses
 // a block's keys it fetches the block's values, and while it uses the values it fetches the next
 // block's keys.
-func (t *attnTask) attendFew(a *queries, kv *gpu.KV, at, first, end, until int) {
+func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) {
+	kv, values, at, vAt := &tile.seg.KV, tile.seg.KV.Values(), tile.kvHead*t.dim, tile.kvHead*t.valueDim
+	width, vWidth := a.kvHeads*a.dim, a.kvHeads*a.valueDim
+	if kv.VOffset == kv.KOffset { // values are the beginning of the keys
+		vWidth = width
+	}
 	rows := 0
 	next := a.next
-	next.set(t.vectors, kv, at, a.kvHeads*a.dim)
-	next.begin(kv.KOffset, first, min(attnBlock, end-first))
+	start, held := t.start(a, kv, first)
+	next.begin(t.vectors, kv, at, width, kv.KOffset, held, min(attnBlock, end-start)-(held-start))
 	next.rest()
-	for p := first; p < end; p += attnBlock {
-		n := min(attnBlock, end-p)
-		next.begin(kv.VOffset, p, n)
+	for p := start; p < end; p += attnBlock {
+		n, skip := min(attnBlock, end-p), max(0, held-p)
+		next.begin(t.vectors, &values, vAt, vWidth, values.VOffset, p+skip, n-skip)
 		for g := range a.kvHeads {
 			a.head(g)
-			if p%attnSpan == 0 {
+			if p%attnSpan == 0 || p == start {
 				rows = a.span(p)
 			}
-			a.transposeKeys(a.kt, a.pad, kv, at+g*a.dim, a.dim, p, n)
+			a.transposeKeys(a.kt, a.pad, kv, at+g*a.dim, a.dim, p, skip, n)
 			a.score(p, n)
 			a.soften(p, n)
 		}
-		next.begin(kv.KOffset, p+n, min(attnBlock, until-p-n))
+		next.begin(t.vectors, kv, at, width, kv.KOffset, p+n, min(attnBlock, until-p-n))
 		for g := range a.kvHeads {
 			a.head(g)
-			v := valueRows{kv: kv, chan0: at + g*a.dim}
+			v := valueRows{kv: kv, chan0: vAt + g*a.valueDim}
 			if kv.Format != gpu.KVF32 {
-				a.fetch(a.packed, kv, kv.VOffset, at+g*a.dim, a.valueDim, p, n)
+				a.fetch(a.packed[skip*a.width:], &values, values.VOffset, v.chan0, a.valueDim, p+skip, n-skip)
 				v = valueRows{block: a.packed, first: p, width: a.valueDim}
 			}
 			a.addValues(p, n, &v)
@@ -232,7 +259,7 @@ func (t *attnTask) write(a *queries, tile *attnTile, g int) {
 		for i := range a.heads {
 			n := r*a.heads + i
 			y := t.y[((tile.row+r)*t.heads+first+i)*t.valueDim:][:t.valueDim]
-			a.norm(y, a.acc[n*t.valueDim:(n+1)*t.valueDim], nil, 1/a.stats[2*n+1])
+			a.norm(y, a.acc[n*t.valueDim:(n+1)*t.valueDim], nil, t.valueScale/a.stats[2*n+1])
 		}
 	}
 }

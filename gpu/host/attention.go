@@ -1,6 +1,10 @@
 package host
 
-import "math"
+import (
+	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
 
 // Positions are taken in blocks of attnBlock, and blocks in spans of attnSpan positions. Both are
 // counted from position 0, so what is summed together depends on a row's position alone.
@@ -34,6 +38,7 @@ type queries struct {
 	next                      *ahead    // what is fetched meanwhile; nil with many queries
 	sinks                     []float32 // of query heads, from the first of the first key-value head on; nil: none
 	group                     int       // query heads of a key-value head
+	window                    int       // positions that a row attends to at most; 0: all
 
 	all         headQueries // of all key-value heads, one after the other
 	headQueries             // of the current one
@@ -85,16 +90,29 @@ func (a *queries) head(g int) {
 // last is the last position that a row attends to.
 func (a *queries) last() int { return a.pos + a.rows - 1 }
 
+// from is the first position that a row attends to.
+func (a *queries) from(row int) int { return gpu.FirstOf(a.pos+row, a.window) }
+
+// begin prepares totals for a window that begins after the first span.
+func (a *queries) begin() {
+	clear(a.acc)
+	a.clearStats(a.stats, true)
+}
+
+func (a *queries) clearStats(stats []float32, first bool) {
+	for i := 0; i < len(stats); i += 2 {
+		stats[i], stats[i+1] = lowestScore, 0
+		if first && a.sink != nil {
+			stats[i], stats[i+1] = a.sink[i/2%a.heads], 1
+		}
+	}
+}
+
 // span prepares the span that begins at position p, and returns the first row that takes part in
 // it. A sink is a score before the first, with the weight 1 and a value of zeros.
 func (a *queries) span(p int) (first int) {
 	stats, acc := a.sums(p)
-	for i := 0; i < len(stats); i += 2 {
-		stats[i], stats[i+1] = lowestScore, 0
-		if p == 0 && a.sink != nil {
-			stats[i], stats[i+1] = a.sink[i/2%a.heads], 1
-		}
-	}
+	a.clearStats(stats, p < attnSpan)
 	clear(acc)
 	return max(0, p-a.pos)
 }
@@ -138,30 +156,43 @@ func (a *queries) weigh(p, n int, value *valueRows) {
 // score multiplies the queries by the keys of n positions from p on.
 func (a *queries) score(p, n int) {
 	h, first := a.heads, max(0, p-a.pos)
-	a.product(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.rows-first)*h, a.dim, n, false)
+	a.product(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.end(p, n)-first)*h, a.dim, n, false)
 }
 
-// band returns the end of the rows from r on that attend to as many of the block's n positions as r
-// does, and how many positions that is.
-func (a *queries) band(r, p, n int) (end, m int) {
-	if m := a.pos + r + 1 - p; m < n {
-		return r + 1, m
+// end is the end of the rows that attend to any of the block's n positions.
+func (a *queries) end(p, n int) int {
+	if a.window == 0 {
+		return a.rows
 	}
-	return a.rows, n
+	return min(a.rows, p+n-1+a.window-a.pos)
+}
+
+// band returns the end of the rows from r on that attend to the same of the block's n positions as
+// r does, and which they are.
+func (a *queries) band(r, p, n int) (end, from, to int) {
+	from = max(0, a.from(r)-p)
+	if to = a.pos + r + 1 - p; to < n || from > 0 {
+		return r + 1, from, min(to, n)
+	}
+	end = a.rows
+	if a.window > 0 { // of the last of them the window begins where the block does
+		end = min(end, p+a.window-a.pos)
+	}
+	return end, 0, n
 }
 
 // soften turns scores into weights.
 func (a *queries) soften(p, n int) {
 	stats, acc := a.sums(p)
 	h, vd := a.heads, a.valueDim
-	for r := max(0, p-a.pos); r < a.rows; {
-		end, m := a.band(r, p, n)
+	none := float32(math.Inf(-1))
+	for r := max(0, p-a.pos); r < a.end(p, n); {
+		end, first, m := a.band(r, p, n)
 		from, to := r*h, end*h
-		for i := from; i < to && m < attnBlock; i++ {
-			s := a.scores[i*attnBlock+m : (i+1)*attnBlock]
-			for j := range s {
-				s[j] = float32(math.Inf(-1))
-			}
+		for i := from; i < to && m-first < attnBlock; i++ {
+			s := a.scores[i*attnBlock : (i+1)*attnBlock]
+			fill(s[:first], none)
+			fill(s[m:], none)
 		}
 		a.softmax(a.scores[from*attnBlock:to*attnBlock], stats[2*from:2*to], acc[from*vd:to*vd], vd)
 		r = end
@@ -172,14 +203,20 @@ func (a *queries) soften(p, n int) {
 func (a *queries) addValues(p, n int, value *valueRows) {
 	_, acc := a.sums(p)
 	h, vd := a.heads, a.valueDim
-	for r := max(0, p-a.pos); r < a.rows; {
-		end, m := a.band(r, p, n)
+	for r := max(0, p-a.pos); r < a.end(p, n); {
+		end, first, m := a.band(r, p, n)
 		from, to := r*h, end*h
-		for j := 0; j < m; {
+		for j := first; j < m; {
 			v, stride, run := value.at(p+j, m-j)
 			a.product(acc[from*vd:], a.scores[from*attnBlock+j:], v, vd, attnBlock, stride, to-from, run, vd, true)
 			j += run
 		}
 		r = end
+	}
+}
+
+func fill(s []float32, x float32) {
+	for i := range s {
+		s[i] = x
 	}
 }

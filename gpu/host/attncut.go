@@ -57,7 +57,10 @@ func (c *spanCut) chunk(i int) spanChunk {
 func (x *executor) runAttention(o *gpu.Attention) {
 	t := &x.attn
 	*t = attnTask{vectors: x.vectors, qRowStride: o.QRowStride, qHeadStride: o.QHeadStride, heads: o.Heads, kvHeads: o.KVHeads, dim: o.HeadDim,
-		valueDim: or(o.ValueDim, o.HeadDim), scale: o.Scale, segments: o.Segments, op: o}
+		valueDim: or(o.ValueDim, o.HeadDim), window: o.Window, scale: o.Scale, valueScale: 1, segments: o.Segments, op: o}
+	if o.ValueScale != 0 {
+		t.valueScale = o.ValueScale
+	}
 	rows, count, longest, last, ns := 0, 0, 0, 0, 0
 	for i := range o.Segments {
 		s := &o.Segments[i]
@@ -68,6 +71,9 @@ func (x *executor) runAttention(o *gpu.Attention) {
 		read := seen
 		if o.Budget > 0 {
 			read = seen * s.Rows
+		}
+		if o.Window > 0 {
+			seen, read = min(seen, o.Window), min(read, o.Window+s.Rows)
 		}
 		last = max(last, seen)
 		ns += x.vectors.multiplying(seen*s.Rows*o.Heads*(o.HeadDim+t.valueDim)) + x.vectors.moving(read*o.KVHeads*o.HeadDim*2)
@@ -109,6 +115,9 @@ func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	}
 	spread := threads > 1 && ns >= inlineNS
 	tiles := len(t.segments)
+	if t.window > 0 && spread && tiles < x.spread() {
+		return false
+	}
 	cut := cutSpans(tiles, t.kvHeads, last, threads)
 	if spread && (tiles == 1 && cut.each == 0 || tiles*(last/attnSpan) < threads && tiles > 1) {
 		return false
@@ -148,7 +157,8 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	if !spread || t.tiles >= 2*threads {
 		return
 	}
-	if spans := cutSpans(t.tiles, 1, last, threads); spans.count > 1 {
+	// A window is too short for its spans to be worth dividing.
+	if spans := cutSpans(t.tiles, 1, last, threads); spans.count > 1 && t.window == 0 {
 		t.phase, t.spans = attnSpans, spans
 	} else if t.tiles < threads {
 		t.perHead = max(1, t.perHead*t.tiles/threads)

@@ -8,7 +8,7 @@ func keys(kv *gpu.KV, page int) []float32 {
 }
 
 func values(kv *gpu.KV, page int) []float32 {
-	return floatsAt(kv.Pages.At(page).At(kv.VOffset), kv.PageRows*kv.Dim)
+	return floatsAt(kv.Pages.At(page).At(kv.VOffset), kv.PageRows*or(kv.VDim, kv.Dim))
 }
 
 // codes returns the codes [PageRows, Dim] and scales [Dim/Group, PageRows] of a page's keys or
@@ -73,10 +73,10 @@ func (v *vectors) bring(kv *gpu.KV, offset, at, width, p, n int) {
 // codeColumns divides the groups that transpose8 takes. The group of float32 caches is 0.
 const codeColumns = 16
 
-// transposeKeys writes the channels from at on, of n positions from p on, to dst [dim, attnBlock].
-// p is a multiple of attnBlock; pad is [lanes, dim].
-func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, n int) {
-	for j := 0; j < n; {
+// transposeKeys writes the channels from at on, of n positions from p on but those before p+from,
+// to dst [dim, attnBlock]. p is a multiple of attnBlock; pad is [lanes, dim].
+func (v *vectors) transposeKeys(dst, pad []float32, kv *gpu.KV, at, dim, p, from, n int) {
+	for j := from; j < n; {
 		row := (p + j) % kv.PageRows
 		run := min(n-j, kv.PageRows-row)
 		if whole := run / v.lanes * v.lanes; whole > 0 && kv.Group%codeColumns == 0 {
@@ -119,5 +119,6 @@ func (v *valueRows) at(p, n int) (rows []float32, stride, run int) {
 		return v.block[(p-v.first)*v.width:], v.width, n
 	}
 	row := p % v.kv.PageRows
-	return values(v.kv, p/v.kv.PageRows)[row*v.kv.Dim+v.chan0:], v.kv.Dim, min(n, v.kv.PageRows-row)
+	stride = or(v.kv.VDim, v.kv.Dim)
+	return values(v.kv, p/v.kv.PageRows)[row*stride+v.chan0:], stride, min(n, v.kv.PageRows-row)
 }

@@ -73,7 +73,7 @@ func (t *chooseTask) score(s *scratch, b *chooseBand, first, end int) {
 	}
 	for p := first / attnBlock * attnBlock; p < end; p += attnBlock {
 		n := min(attnBlock, end-p)
-		t.transposeKeys(kt, pad, &b.seg.KV, 0, o.Dim, p, n)
+		t.transposeKeys(kt, pad, &b.seg.KV, 0, o.Dim, p, 0, n)
 		t.multiply(products, q, kt, attnBlock, o.Dim, attnBlock, heads, o.Dim, n, false)
 		if o.Block > 0 {
 			t.raise(b, products, p, max(p, first), p+n)

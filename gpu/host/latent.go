@@ -102,7 +102,7 @@ func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r,
 // expand computes the keys and values of n positions from p on.
 func (t *latentTask) expand(b *latentHead, kv *gpu.KV, p, n int) {
 	o := t.op
-	t.transposeKeys(b.latents, b.pad, kv, 0, o.Rank+o.Rope, p, n)
+	t.transposeKeys(b.latents, b.pad, kv, 0, o.Rank+o.Rope, p, 0, n)
 	t.multiply(b.kt, b.keys, b.latents, attnBlock, o.Rank, attnBlock, o.Nope, o.Rank, n, false)
 	copy(b.kt[o.Nope*attnBlock:], b.latents[o.Rank*attnBlock:])
 	if kv.Format != gpu.KVF32 {

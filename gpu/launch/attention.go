@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -12,8 +13,8 @@ type attentionRow struct{ row, pos, pages, pageRows uint32 }
 type tile struct{ entry, rows uint32 }
 
 type attentionParams struct {
-	heads, group, blocks, qRow, qHead, kvDim, kvGroup, per, parts, sharedValues uint32
-	scale                                                                       float32
+	heads, group, blocks, qRow, qHead, kvDim, vDim, kvGroup, per, parts, window uint32
+	scale, valueScale                                                           float32
 	sinks, budget, block                                                        uint32
 	// bytes from a page's beginning
 	keys, values uint64
@@ -84,7 +85,7 @@ func cacheFormat(o *gpu.Attention) int {
 
 // tileable reports whether there is a kernel for tiles of rows.
 func (a *attending) tileable() bool {
-	return a.wide && a.ValueDim == 0 && a.Budget == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
+	return a.wide && a.ValueDim == 0 && a.Budget == 0 && a.Segments[0].KV.VDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
 		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
@@ -97,8 +98,16 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 	if a.keysOnly {
 		values = keys
 	}
+	window := uint32(math.MaxUint32)
+	if a.Window > 0 {
+		window = uint32(min(a.Window, math.MaxInt32))
+	}
+	valueScale := a.ValueScale
+	if valueScale == 0 {
+		valueScale = 1
+	}
 	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
-		uint32(kv.Dim), uint32(kv.Group), uint32(per), uint32(parts), uint32(flag(a.ValueDim != 0)), a.Scale,
+		uint32(kv.Dim), uint32(or(kv.VDim, kv.Dim)), uint32(kv.Group), uint32(per), uint32(parts), window, a.Scale, valueScale,
 		uint32(flag(!a.Sinks.IsZero())), uint32(a.Budget), uint32(a.Block), keys, values}
 }
 
@@ -126,13 +135,25 @@ func (a *attending) blockHeads() int {
 	return n
 }
 
-// partsOf returns how many parts of per chunks the rows' longest has.
-func partsOf(rows []attentionRow, per int) int {
-	most := 0
+// partsOf returns how many parts of per chunks, at most, the rows have.
+func (a *attending) partsOf(rows []attentionRow, per int) int {
+	most, size := 0, attentionChunk*per
 	for i := range rows {
-		most = max(most, int(rows[i].pos))
+		pos := int(rows[i].pos)
+		most = max(most, pos/size-gpu.FirstOf(pos, a.Window)/size)
 	}
-	return most/(attentionChunk*per) + 1
+	return most + 1
+}
+
+// spansOf returns over how many spans, at most, the rows of a tile look.
+func (a *attending) spansOf(rows []attentionRow, tiles []tile) int {
+	const size = attentionChunk * attentionSpan
+	most := 0
+	for _, t := range tiles {
+		first, last := int(rows[t.entry].pos), int(rows[t.entry+t.rows-1].pos)
+		most = max(most, last/size-gpu.FirstOf(first, a.Window)/size)
+	}
+	return most + 1
 }
 
 // reserveParts takes scratch memory for the parts of n rows. Where there is one each it is not
@@ -153,9 +174,9 @@ func (a *attending) few(rows []attentionRow) {
 	}
 	heads := a.blockHeads()
 	groups := func(parts int) int { return len(rows) * parts * a.KVHeads * ceil(a.Heads/a.KVHeads, heads) }
-	per, parts := attentionSpan, partsOf(rows, attentionSpan)
+	per, parts := attentionSpan, a.partsOf(rows, attentionSpan)
 	if parts <= mostSpans && groups(parts) < enoughSpans {
-		per, parts = 1, partsOf(rows, 1)
+		per, parts = 1, a.partsOf(rows, 1)
 	}
 	for heads > 1 && groups(parts) < fewThreadgroups {
 		heads /= 2
@@ -188,7 +209,7 @@ func (a *attending) many(rows []attentionRow) {
 	}
 	heads := a.blockHeads()
 	tileRows := tileQueries / heads
-	parts := partsOf(rows, attentionSpan)
+	parts := a.partsOf(rows, attentionSpan)
 	p := a.params(heads, attentionSpan, parts)
 	together := len(rows)
 	if parts > 1 {
@@ -207,7 +228,7 @@ func (a *attending) many(rows []attentionRow) {
 		a.tableAt(tiles)
 		a.places(a.y, sums, ml, a.sinks())
 		constants(a.encoder, p)
-		a.end(a.HeadDim, a.KVHeads*int(p.blocks), len(a.lists.tiles), parts)
+		a.end(a.HeadDim, a.KVHeads*int(p.blocks), len(a.lists.tiles), a.spansOf(some, a.lists.tiles))
 		a.merge(list, n, p, sums, ml)
 	}
 }
@@ -289,7 +310,7 @@ func widePages(o *gpu.Attention, valueDim int, set *pageSet) bool {
 		return kv.Group%4 == 0
 	}
 	kv := &o.Segments[0].KV
-	return kv.KOffset%16 == 0 && kv.VOffset%16 == 0 && set.offsets%16 == 0
+	return kv.VDim%4 == 0 && kv.KOffset%16 == 0 && kv.VOffset%16 == 0 && set.offsets%16 == 0
 }
 
 type appendRow struct {
@@ -303,7 +324,8 @@ type appendParams struct{ n, dim, kStride, vStride, group uint32 }
 const appendSimdgroups = 8
 
 // appendRows lists where the rows of segments go in the cache, in order.
-func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
+// If the operation has only values to write, those take the place of keys.
+func (x *encoder) appendRows(segments []gpu.KVSegment, values bool) []appendRow {
 	l := &x.lists
 	l.appends = l.appends[:0]
 	for i := range segments {
@@ -311,7 +333,11 @@ func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
 		for r := range s.Rows {
 			pos := s.Pos + r
 			a := address(s.KV.Pages.At(pos / s.KV.PageRows))
-			l.appends = append(l.appends, appendRow{k: a + uint64(s.KV.KOffset), v: a + uint64(s.KV.VOffset), row: uint32(s.Row + r),
+			k, v := a+uint64(s.KV.KOffset), a+uint64(s.KV.VOffset)
+			if values {
+				k = v
+			}
+			l.appends = append(l.appends, appendRow{k: k, v: v, row: uint32(s.Row + r),
 				slot: uint32(pos % s.KV.PageRows), pageRows: uint32(s.KV.PageRows)})
 		}
 	}
@@ -319,16 +345,29 @@ func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
 }
 
 func (x *encoder) appendKV(o *gpu.AppendKV) {
-	rows, dim := x.appendRows(o.Segments), o.Segments[0].KV.Dim
-	values := flag(!o.V.IsZero())
+	kv := &o.Segments[0].KV
+	if kv.VDim == 0 {
+		x.appendPart(o, *kv, o.K, o.V, o.KStride, o.VStride, false)
+		return
+	}
+	x.appendPart(o, *kv, o.K, gpu.View{}, o.KStride, 0, false)
+	if !o.V.IsZero() {
+		x.appendPart(o, kv.Values(), o.V, gpu.View{}, o.VStride, 0, true)
+	}
+}
+
+// appendPart writes keys and values with as many channels, or one of the two.
+func (x *encoder) appendPart(o *gpu.AppendKV, kv gpu.KV, k, v gpu.View, kStride, vStride int, onlyValues bool) {
+	rows, dim := x.appendRows(o.Segments, onlyValues), kv.Dim
+	values := flag(!v.IsZero())
 	name, n, group := "append_kv", len(rows)*dim, 0
-	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 {
+	if kv.Format == gpu.KVInt8 {
 		name, n, group = "append_kv8", len(rows)*(1+values)*kv.Groups(), kv.Group
 	}
 	x.begin(o, name, values)
-	x.views(o.K, o.V)
+	x.views(k, v)
 	x.tableAt(table(x, rows))
-	constants(x, appendParams{uint32(n), uint32(dim), uint32(or(o.KStride, dim)), uint32(or(o.VStride, dim)), uint32(group)})
+	constants(x, appendParams{uint32(n), uint32(dim), uint32(or(kStride, dim)), uint32(or(vStride, dim)), uint32(group)})
 	if group > 0 {
 		x.end(32*appendSimdgroups, ceil(n, appendSimdgroups))
 		return

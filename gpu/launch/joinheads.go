@@ -164,6 +164,9 @@ func (h *headJoin) takeRope(o *gpu.Rope) bool {
 // takeAppend takes keys that have been normalised or rotated, and the values with them.
 func (h *headJoin) takeAppend(o *gpu.AppendKV) bool {
 	kv, rows := &o.Segments[0].KV, 0
+	if kv.VDim != 0 {
+		return false
+	}
 	for i := range o.Segments {
 		if o.Segments[i].Row != rows {
 			return false
@@ -313,7 +316,7 @@ func (x *encoder) headVectors(op gpu.Op, h *headJoin) {
 	}
 	x.begin(op, "head_vectors", quads, flag(wide), flag(h.interleaved), flag(kv8))
 	if h.append != nil {
-		x.tableAt(table(x, x.appendRows(h.append.Segments)))
+		x.tableAt(table(x, x.appendRows(h.append.Segments, false)))
 	} else {
 		x.views(gpu.View{})
 	}

@@ -104,7 +104,7 @@ func (s *pageSet) grow(segments []gpu.KVSegment) {
 	for i := range segments {
 		q := &s.sequences[i]
 		for want := pagesOf(&segments[i]); q.n < want; q.n++ {
-			a := address(segments[i].KV.Pages.At(q.n))
+			a := addressOf(segments[i].KV.Pages.At(q.n))
 			s.addresses[q.first+q.n] = a
 			s.offsets |= a
 			s.changed = true
