@@ -15,16 +15,20 @@ const (
 	FullAttention                // softmax attention: keys and values of every position are kept
 	// multi-head latent attention: one compressed vector of every position is kept
 	LatentAttention
+	// softmax attention to the last positions: their keys and values are kept
+	WindowAttention
 	numMixers
 )
 
-// String returns the mixer's name, for the first two as in config.json's layer_types.
+// String returns the mixer's name, but for latent attention as in config.json's layer_types.
 func (m Mixer) String() string {
 	switch m {
 	case LinearAttention:
 		return "linear_attention"
 	case FullAttention:
 		return "full_attention"
+	case WindowAttention:
+		return slidingAttention
 	default:
 		return "latent_attention"
 	}
@@ -129,13 +133,17 @@ type Config struct {
 	AttentionBias  bool // of the query, key and value projections
 	OutputBias     bool // of the output projection
 	AttentionSinks bool // each head has a score that counts in the softmax and has no value
+	// what values, weighted and summed, are multiplied by; 0: nothing
+	ValueScale float32
+	// Sliding is nil if no layer has a window.
+	Sliding *Sliding
 
 	// Latent attention.
 	QLoraRank     int // 0: one q_proj without compression
 	KVLoraRank    int
 	QKNopeHeadDim int
 	QKRopeHeadDim int
-	VHeadDim      int
+	VHeadDim      int // of full attention, too, where values are narrower than keys; else 0
 
 	// The indexer of latent attention; 0 where rows attend to all positions. It has IndexNHeads
 	// queries of IndexHeadDim channels, of which it rotates the first QKRopeHeadDim, and one key a

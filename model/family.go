@@ -10,7 +10,7 @@ import (
 // it, how that is read, and what is particular about its checkpoints.
 var families = []*family{
 	&qwen35MoE, &qwen3Next, &qwen3MoE, &deepseekV3, &kimiK2, &glm4MoE, &deepseekV32, &glmMoEDSA, &miniMaxM2, &hyV3, &mistral4,
-	&gptOss,
+	&gptOss, &miMoV2Flash,
 }
 
 // family is one architecture.
@@ -22,9 +22,11 @@ type family struct {
 	// gguf is what general.architecture of a GGUF file calls the family; "" if another has that.
 	gguf string
 	// toolCalls is the form of calls that the family is trained on, as Arch.ToolCalls says.
-	toolCalls  string
-	keys       sizeKeys
-	defaults   defaults
+	toolCalls string
+	keys      sizeKeys
+	defaults  defaults
+	// norm is what config.json calls the epsilon of norms; "" is rms_norm_eps.
+	norm       string
 	checkpoint Checkpoint
 	// parse reads the fields of this family into c, after the common ones.
 	parse func(r *reader, f *family, c *Config)

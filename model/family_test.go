@@ -109,6 +109,12 @@ var (
 		"swiglu_limit": 7.0, "initial_context_length": 4096, "layer_types": slices.Repeat([]string{"full_attention"}, 4), "rope_theta": 150000,
 		"rope_scaling":        keys{"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false},
 		"quantization_config": keys{"quant_method": "mxfp4", "modules_to_not_convert": []string{"lm_head"}}})
+	miMo = with(common, keys{"model_type": "mimo_v2_flash", "rms_norm_eps": nil, "layernorm_epsilon": 1e-5, "n_routed_experts": 8, "moe_intermediate_size": 64,
+		"intermediate_size": 96, "n_shared_experts": json.RawMessage("null"), "n_group": 1, "topk_group": 1, "routed_scaling_factor": json.RawMessage("null"),
+		"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": true, "attention_bias": false, "v_head_dim": 24, "attention_value_scale": 0.707,
+		"partial_rotary_factor": 0.5, "hybrid_layer_pattern": []int{0, 1, 1, 0}, "moe_layer_freq": []int{0, 1, 1, 1}, "sliding_window": 128,
+		"swa_num_attention_heads": 4, "swa_num_key_value_heads": 4, "swa_head_dim": 32, "swa_v_head_dim": 24, "swa_rope_theta": 10000,
+		"add_swa_attention_sink_bias": true, "add_full_attention_sink_bias": false})
 	mistral = with(deepseek, keys{"model_type": "mistral4", "scoring_func": nil, "topk_method": nil, "moe_layer_freq": nil, "n_group": 1, "rope_interleave": true,
 		"rope_theta": nil, "rope_parameters": keys{"rope_type": "yarn", "rope_theta": 1e4, "factor": 8, "original_max_position_embeddings": 16,
 			"mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1}})
@@ -195,6 +201,18 @@ func TestParseConfigFamilyForms(t *testing.T) {
 				c.RotaryDim == 32 && c.Scoring == model.SoftmaxScores && c.NormTopKProb && c.YaRN.Factor == 32 && !c.YaRN.Truncate && c.AttentionScale() == 1/math.Sqrt(32) &&
 				math.Abs(c.RopeMultiplier()-1.3465736) < 1e-7
 		}},
+		{"gpt_oss, windows by list", with(gptOss, keys{"layer_types": []string{"full_attention", "sliding_attention", "sliding_attention", "full_attention"}}), func(c *config) bool {
+			a := c.Attention(model.WindowAttention)
+			return mixersOf(c) == "fwwf" && a.Window == 128 && a.Sinks && a.YaRN == c.YaRN && a.KVHeads == 2 && c.Layers[2].MixerIndex == 1 && c.Layers[3].MixerIndex == 1
+		}},
+		{"gpt_oss, windows by default", with(gptOss, keys{"layer_types": nil}), func(c *config) bool { return mixersOf(c) == "wfwf" }},
+		{"mimo_v2_flash", miMo, func(c *config) bool {
+			full, window := c.Attention(model.FullAttention), c.Attention(model.WindowAttention)
+			return mixersOf(c) == "fwwf" && c.RMSNormEps == 1e-5 && c.RoutedScalingFactor == 1 && c.CorrectionBias && c.ValueScale == 0.707 && c.IntermediateSize == 96 &&
+				slices.Equal(c.MoELayers(), []int{1, 2, 3}) &&
+				full == model.Attention{Heads: 4, KVHeads: 2, HeadDim: 32, ValueDim: 24, RotaryDim: 16, RopeTheta: 1e6} &&
+				window == model.Attention{Heads: 4, KVHeads: 4, HeadDim: 32, ValueDim: 24, RotaryDim: 16, RopeTheta: 1e4, Sinks: true, Window: 128}
+		}},
 		{"gpt_oss, defaults", with(gptOss, keys{"swiglu_limit": nil, "attention_bias": nil}), func(c *config) bool { return c.OutputBias && c.Clamp.Limit == 7 }},
 		{"mistral4", mistral, func(c *config) bool {
 			return c.Scoring == model.SoftmaxScores && !c.CorrectionBias && c.RopeInterleaved && c.NormTopKProb && c.RoutedScalingFactor == 2.5 &&
@@ -235,6 +253,15 @@ func TestParseConfigFamilyForms(t *testing.T) {
 	}
 }
 
+// mixersOf shows which layers have a window.
+func mixersOf(c *model.Config) string {
+	var b strings.Builder
+	for _, l := range c.Layers {
+		b.WriteByte(map[model.Mixer]byte{model.FullAttention: 'f', model.WindowAttention: 'w'}[l.Mixer])
+	}
+	return b.String()
+}
+
 // indexersOf shows which layers have indexers: their index, or a dot for those that share a choice.
 func indexersOf(c *model.Config) string {
 	var b strings.Builder
@@ -250,7 +277,7 @@ func indexersOf(c *model.Config) string {
 }
 
 func TestParseConfigFamilyRefuses(t *testing.T) {
-	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral, "gpt_oss": gptOss,
+	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral, "gpt_oss": gptOss, "windowed": with(gptOss, keys{"layer_types": nil}), "mimo_v2_flash": miMo,
 		"deepseek_v32": indexed, "glm_moe_dsa": glm5}
 	for _, c := range []struct{ family, key, value, names string }{
 		{"qwen3_moe", "num_experts", "", "num_experts"},
@@ -305,8 +332,18 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"glm_moe_dsa", "indexer_types", `["full","full","full"]`, "indexer_types"},
 		{"glm_moe_dsa", "indexer_types", `["full","half","full","full"]`, "indexer_types"},
 		{"glm_moe_dsa", "index_topk_pattern", `"FSX"`, "index_topk_pattern"},
-		{"gpt_oss", "layer_types", `["sliding_attention","full_attention","sliding_attention","full_attention"]`, "layer_types"},
-		{"gpt_oss", "layer_types", "", "layer_types"},
+		{"windowed", "sliding_window", "0", "sliding_window"},
+		{"windowed", "sliding_window", "", "sliding_window"},
+		{"mimo_v2_flash", "moe_layer_freq", "[0,1]", "moe_layer_freq"},
+		{"mimo_v2_flash", "hybrid_layer_pattern", "[0,1,2,1]", "hybrid_layer_pattern"},
+		{"mimo_v2_flash", "hybrid_layer_pattern", "", "hybrid_layer_pattern"},
+		{"mimo_v2_flash", "sliding_window", "", "sliding_window"},
+		{"mimo_v2_flash", "v_head_dim", "33", "v_head_dim"},
+		{"mimo_v2_flash", "swa_head_dim", "16", "swa_head_dim"},
+		{"mimo_v2_flash", "swa_num_key_value_heads", "3", "swa_num_attention_heads"},
+		{"mimo_v2_flash", "n_group", "2", "n_group"},
+		{"mimo_v2_flash", "n_shared_experts", "1", "n_shared_experts"},
+		{"mimo_v2_flash", "layernorm_epsilon", "", "layernorm_epsilon"},
 		{"gpt_oss", "layer_types", `["full_attention"]`, "layer_types"},
 		{"gpt_oss", "layer_types", `["full_attention","full_attention","full_attention","linear_attention"]`, "layer_types"},
 		{"gpt_oss", "swiglu_limit", "0", "swiglu_limit"},
@@ -360,10 +397,10 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 
 // A family that the engine does not have is refused by name, with what is missing.
 func TestParseConfigMissing(t *testing.T) {
-	_, err := model.ParseConfig([]byte(`{"model_type":"mimo_v2_flash"}`), nil)
+	_, err := model.ParseConfig([]byte(`{"model_type":"kimi_linear"}`), nil)
 	var unknown *model.UnknownArchError
-	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks sliding windows") || unknown.ModelType != "mimo_v2_flash" || unknown.File != "config.json" || slices.Contains(unknown.Known, "mimo_v2_flash") {
-		t.Errorf("got %v, want an *UnknownArchError of mimo_v2_flash", err)
+	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks the delta rule") || unknown.ModelType != "kimi_linear" || unknown.File != "config.json" || slices.Contains(unknown.Known, "kimi_linear") {
+		t.Errorf("got %v, want an *UnknownArchError of kimi_linear", err)
 	}
 }
 

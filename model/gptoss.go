@@ -21,8 +21,8 @@ var gptOss = family{
 }
 
 // parseGptOss reads gpt_oss: softmax attention with biases and sinks, a softmax router with a bias,
-// and experts with biases and bounded gates. Layers with windows, of which the published models
-// have every other one, are refused.
+// and experts with biases and bounded gates. Every other layer has a window unless layer_types says
+// otherwise.
 func parseGptOss(r *reader, f *family, c *Config) {
 	parseFullAttention(r, f, c)
 	c.AttentionBias = r.bool("attention_bias", true)
@@ -31,6 +31,6 @@ func parseGptOss(r *reader, f *family, c *Config) {
 	r.require("norm_topk_prob", true)
 	c.RouterBias, c.ExpertBias = true, true
 	c.Clamp = Clamp{Limit: r.floatOr("swiglu_limit", 0, 1e6, 7), Alpha: 1.702}
-	r.compose(c, uniform(c, FullAttention), func(int) bool { return true })
-	refuseWindows(r, c, func(layer int) bool { return layer%2 == 0 })
+	mixers := parseSliding(r, c, func(layer int) bool { return layer%2 == 0 })
+	r.compose(c, mixers, func(int) bool { return true })
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,7 +61,7 @@ func parse(top *reader, generation []byte) (*Config, error) {
 		return nil, errors.Join(append(errs, err)...)
 	}
 	c := &Config{Arch: f.arch}
-	parseCommon(r, top, c)
+	parseCommon(r, top, f, c)
 	f.parse(r, f, c)
 	for _, place := range slices.Compact([]*reader{top, r}) {
 		checkQuantization(place)
@@ -117,12 +118,12 @@ func findText(top *reader) (*reader, *family, error) {
 }
 
 // parseCommon reads what every family has.
-func parseCommon(r, top *reader, c *Config) {
+func parseCommon(r, top *reader, f *family, c *Config) {
 	c.HiddenSize = r.int("hidden_size", 1, maxWidth)
 	c.NumHiddenLayers = r.int("num_hidden_layers", 1, maxLayers)
 	c.VocabSize = r.int("vocab_size", 1, maxVocab)
 	c.MaxPositionEmbeddings = r.int("max_position_embeddings", 1, maxPositions)
-	c.RMSNormEps = float32(r.float("rms_norm_eps", 1e-30, 1))
+	c.RMSNormEps = float32(r.float(cmp.Or(f.norm, "rms_norm_eps"), 1e-30, 1))
 	if r.has("tie_word_embeddings") {
 		c.TieWordEmbeddings = r.bool("tie_word_embeddings", false)
 	} else {

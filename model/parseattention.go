@@ -70,31 +70,3 @@ func parseIndexer(r *reader, c *Config, interleaved bool) {
 		r.fail("q_lora_rank", "missing: the indexer reads compressed queries")
 	}
 }
-
-// slidingAttention is what layer_types calls full attention to the last positions alone.
-const slidingAttention = "sliding_attention"
-
-// refuseWindows refuses layers with a window, which layer_types lists; without that list those that
-// slides says have one.
-func refuseWindows(r *reader, c *Config, slides func(layer int) bool) {
-	var names []string
-	raw, listed := r.get("layer_types")
-	if listed {
-		names, _ = r.strings("layer_types", raw)
-		if len(names) != c.NumHiddenLayers && c.NumHiddenLayers > 0 {
-			r.fail("layer_types", "%d entries for num_hidden_layers %d", len(names), c.NumHiddenLayers)
-			return
-		}
-	}
-	for i := range c.NumHiddenLayers {
-		switch {
-		case listed && names[i] != slidingAttention && names[i] != FullAttention.String():
-			r.fail("layer_types", "layer %d is %q; known are %s and %s", i, names[i], slidingAttention, FullAttention)
-		case listed && names[i] == slidingAttention || !listed && slides(i):
-			r.fail("layer_types", "layer %d is %s: the engine lacks sliding windows", i, slidingAttention)
-		default:
-			continue
-		}
-		return
-	}
-}

@@ -13,21 +13,17 @@ type YaRN struct {
 	Truncate        bool // round the borders of the ramp to whole channels
 }
 
-// RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2].
+// RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2], of
+// layers without a window.
 func (c *Config) RopeFrequencies() []float64 {
-	f := make([]float64, c.RotaryDim/2)
-	for i := range f {
-		f[i] = math.Pow(c.RopeTheta, -2*float64(i)/float64(c.RotaryDim))
-	}
-	if c.YaRN == nil {
-		return f
-	}
-	low, high := c.YaRN.ramp(c.RotaryDim, c.RopeTheta)
-	for i := range f {
-		r := min(max((float64(i)-low)/(high-low), 0), 1)
-		f[i] = f[i]/c.YaRN.Factor*r + f[i]*(1-r)
-	}
-	return f
+	a := c.Attention(FullAttention)
+	return a.RopeFrequencies()
+}
+
+// RopeMultiplier returns what cosine and sine are multiplied by in layers without a window.
+func (c *Config) RopeMultiplier() float64 {
+	a := c.Attention(FullAttention)
+	return a.RopeMultiplier()
 }
 
 // ramp returns between which pairs the frequencies change from kept to divided.
@@ -56,8 +52,8 @@ func (y *YaRN) mscale(key float64) float64 {
 
 // RopeMultiplier returns what cosine and sine are multiplied by: AttentionFactor, or the ratio of
 // the temperatures of the two mscale keys, of which MScale counts as 1 where it is not given.
-func (c *Config) RopeMultiplier() float64 {
-	y := c.YaRN
+func (a *Attention) RopeMultiplier() float64 {
+	y := a.YaRN
 	switch {
 	case y == nil:
 		return 1

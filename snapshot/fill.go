@@ -108,7 +108,7 @@ func (p *pass) rows(t Target, layer int, b block) error {
 		if err != nil {
 			return err
 		}
-		if err := t.WriteRows(layer, b.part, first, rows); err != nil {
+		if err := t.WriteRows(layer, b.part, b.first+first, rows); err != nil {
 			return fmt.Errorf("layer %d: fill the state's %s from row %d on: %w", layer, b.part, first, err)
 		}
 		first += n

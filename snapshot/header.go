@@ -14,16 +14,20 @@ const (
 	Version2 = 2 // latent attention too
 	Version4 = 4 // latent attention with indexers; nobody else has such models
 
+	Version6 = 6 // windows, and values narrower than keys; likewise
+
 	HeaderBytes1 = 32 // of version 1
 	HeaderBytes2 = 40 // of version 2
 	HeaderBytes4 = 44 // of version 4
+	HeaderBytes6 = 56 // of version 6
 )
 
 const (
 	magic       = Magic
-	headerWords = HeaderBytes4 / 4
+	headerWords = HeaderBytes6 / 4
 	versionOwn  = 3 // of states with codes, in the form of version 2; not for others
 	versionOwn4 = 5 // of states with codes, in the form of version 4; not for others
+	versionOwn6 = 7 // likewise of version 6
 	headerBase  = 2 // words before the fields: magic, version
 	lenBytes    = 4 // of the number of positions before a growing layer's rows
 	maxLen      = 1 << 20
@@ -38,7 +42,7 @@ const MaxPositions = maxLen
 // first eight.
 var fieldNames = [headerWords - headerBase]string{
 	"num_layers", "full_attn_interval", "num_kv_heads", "head_dim", "linear_conv_bytes", "linear_ssm_bytes", "kv_lora_rank", "qk_rope_head_dim",
-	"index_head_dim",
+	"index_head_dim", "v_head_dim", "window", "window_kv_heads",
 }
 
 // fields are a header's words after magic and version; those that a version does not have are 0.
@@ -50,6 +54,8 @@ func headerBytes(version int) int64 {
 		return HeaderBytes1
 	case Version4, versionOwn4:
 		return HeaderBytes4
+	case Version6, versionOwn6:
+		return HeaderBytes6
 	}
 	return HeaderBytes2
 }
@@ -59,7 +65,7 @@ func (s *Shape) fields() fields {
 	return fields{
 		uint32(len(s.Layers)), uint32(s.interval()), uint32(s.KVHeads), uint32(s.HeadDim),
 		uint32(s.ConvRows * s.ConvDim * 4), uint32(s.ValueHeads * s.ValueDim * s.KeyDim * 4), uint32(s.KVLoraRank), uint32(s.RopeDim),
-		uint32(s.IndexDim),
+		uint32(s.IndexDim), uint32(s.VHeadDim), uint32(s.Window), uint32(s.WindowKVHeads),
 	}
 }
 
@@ -84,9 +90,9 @@ func (in *input) readHeader(s *Shape) (version int, f fields, err error) {
 	if word(0) != magic {
 		return 0, f, wrong(ErrNotSnapshot, "magic", int64(word(0)), magic)
 	}
-	if v := word(1); v > versionOwn4 || !s.known(int(v)) {
+	if v := word(1); v > versionOwn6 || !s.known(int(v)) {
 		e := wrong(ErrVersion, "version", int64(v), Version2)
-		e.Detail = "versions 1, 2 and 4 are known; 4 is that of models with indexers"
+		e.Detail = "versions 1, 2, 4 and 6 are known; 4 is that of models with indexers, 6 that of models with windows"
 		return 0, f, e
 	}
 	version = int(word(1))
@@ -119,6 +125,10 @@ func (s *Shape) checkHeader(version int, got fields) error {
 // version returns the lowest version that holds the shape.
 func (s *Shape) version() int {
 	switch {
+	case s.coded() && (s.Window > 0 || s.VHeadDim > 0):
+		return versionOwn6
+	case s.Window > 0 || s.VHeadDim > 0:
+		return Version6
 	case s.coded() && s.Indexers != nil:
 		return versionOwn4
 	case s.coded():
@@ -139,7 +149,7 @@ func (s *Shape) version() int {
 func (s *Shape) known(version int) bool {
 	switch {
 	case s == nil:
-		return version == Version1 || version == Version2 || version == Version4
+		return version == Version1 || version == Version2 || version == Version4 || version == Version6
 	case s.version() > Version2:
 		return version == s.version()
 	}
@@ -167,7 +177,7 @@ func (f *fields) shape(kinds []byte) (*Shape, error) {
 	// Parts of which the header has only the size count as rows of one value.
 	s := &Shape{
 		Layers: layers, KVHeads: int(f[2]), HeadDim: int(f[3]), KVLoraRank: int(f[6]), RopeDim: int(f[7]),
-		Indexers: indexers, IndexDim: int(f[8]),
+		Indexers: indexers, IndexDim: int(f[8]), VHeadDim: int(f[9]), Window: int(f[10]), WindowKVHeads: int(f[11]),
 		ConvRows: int(f[4] / 4), ConvDim: 1, ValueHeads: int(f[5] / 4), ValueDim: 1, KeyDim: 1,
 	}
 	for i := 4; i <= 5; i++ {

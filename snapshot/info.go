@@ -16,6 +16,8 @@ type Info struct {
 	LinearConvBytes, LinearRecurrenceBytes     int // of one layer of linear attention
 	KVLoraRank, RopeDim                        int // 0 without latent attention
 	IndexDim                                   int // 0 without indexers
+	VHeadDim                                   int // 0 where values are as wide as keys
+	Window, WindowKVHeads                      int // 0 without windows
 
 	Kinds []model.Mixer // of each layer
 
@@ -63,7 +65,8 @@ func (f *File) Info() Info {
 	w := f.fields
 	i := Info{
 		Version: f.version, Positions: f.positions, Layers: int(w[0]), FullAttnInterval: int(w[1]), KVHeads: int(w[2]), HeadDim: int(w[3]),
-		LinearConvBytes: int(w[4]), LinearRecurrenceBytes: int(w[5]), KVLoraRank: int(w[6]), RopeDim: int(w[7]), IndexDim: int(w[8]), Kinds: slices.Clone(f.shape.Layers),
+		LinearConvBytes: int(w[4]), LinearRecurrenceBytes: int(w[5]), KVLoraRank: int(w[6]), RopeDim: int(w[7]), IndexDim: int(w[8]),
+		VHeadDim: int(w[9]), Window: int(w[10]), WindowKVHeads: int(w[11]), Kinds: slices.Clone(f.shape.Layers),
 		HeaderBytes: headerBytes(f.version), FileBytes: f.in.size, Seal: f.Seal(), Damage: f.damage,
 	}
 	for layer, k := range f.shape.Layers {

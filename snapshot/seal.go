@@ -48,15 +48,21 @@ const (
 	sealTail          = 4 + sumsBytes
 )
 
-// kindIndexed is the kind of a layer of latent attention that has an indexer. The others are their
-// mixers.
-const kindIndexed = byte(model.LatentAttention) + 1
+// Kinds of layers in a seal: of latent attention with an indexer, and of attention with a window.
+// The others are their mixers.
+const (
+	kindIndexed = byte(model.LatentAttention) + 1
+	kindWindow  = kindIndexed + 1
+)
 
 // kinds returns the layers as a seal lists them.
 func (s *Shape) kinds() []byte {
 	out := make([]byte, len(s.Layers))
 	for i, m := range s.Layers {
 		out[i] = byte(m)
+		if m == model.WindowAttention {
+			out[i] = kindWindow
+		}
 		if s.Indexers != nil && s.Indexers[i] {
 			out[i] = kindIndexed
 		}
@@ -73,7 +79,11 @@ func ofKinds(kinds []byte) (layers []model.Mixer, indexers []bool) {
 			}
 			k, indexers[i] = byte(model.LatentAttention), true
 		}
-		layers = append(layers, model.Mixer(k))
+		m := model.Mixer(k)
+		if k == kindWindow {
+			m = model.WindowAttention
+		}
+		layers = append(layers, m)
 	}
 	return layers, indexers
 }

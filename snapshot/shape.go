@@ -25,6 +25,11 @@ type Shape struct {
 	// only: its attention heads, and the channels of a query.
 	KVHeads, HeadDim int
 
+	// VHeadDim is the channels of a value of a head; 0: HeadDim. Layers with a window have the same
+	// heads, WindowKVHeads of them, and keep the last Window-1 positions, which the next one attends
+	// to. 0 without. Such states have versions of their own.
+	VHeadDim, Window, WindowKVHeads int
+
 	// Latent attention; 0 without.
 	KVLoraRank, RopeDim int
 
@@ -47,6 +52,12 @@ type Shape struct {
 // ShapeOf returns the shape of a model's state.
 func ShapeOf(m *model.Config) *Shape {
 	s := &Shape{KVHeads: m.NumKeyValueHeads, HeadDim: m.HeadDim}
+	if a := m.Attention(model.FullAttention); m.KVLoraRank == 0 && a.ValueDim != a.HeadDim {
+		s.VHeadDim = a.ValueDim
+	}
+	if m.Sliding != nil {
+		s.Window, s.WindowKVHeads = m.Sliding.Window, m.Sliding.NumKeyValueHeads
+	}
 	for _, l := range m.Layers {
 		s.Layers = append(s.Layers, l.Mixer)
 	}
@@ -76,7 +87,7 @@ func (s *Shape) Validate() error {
 	}
 	check(len(s.Layers) > 0 && len(s.Layers) <= maxLayers, "%d layers, want 1 to %d", len(s.Layers), maxLayers)
 	for i, k := range s.Layers {
-		check(k <= model.LatentAttention, "layer %d is of unknown kind %d", i, k)
+		check(k <= model.WindowAttention, "layer %d is of unknown kind %d", i, k)
 	}
 	// product reports a product of sizes that is not between low and a row's limit.
 	product := func(what string, low int64, limit int64, sizes ...int) {
@@ -98,6 +109,11 @@ func (s *Shape) Validate() error {
 		return 0
 	}
 	product("keys", atLeast(model.FullAttention), maxRowBytes, s.KVHeads, s.HeadDim, 4)
+	windows := atLeast(model.WindowAttention)
+	product("keys of layers with a window", windows, maxRowBytes, s.WindowKVHeads, s.HeadDim, 4)
+	check(windows == 1 == (s.Window > 0) && s.Window >= 0 && s.Window <= math.MaxInt32, "a window of %d positions, and %d kinds of layers with one", s.Window, windows)
+	check(windows == 1 || s.WindowKVHeads == 0, "%d heads with a window, but no layer has one", s.WindowKVHeads)
+	check(s.VHeadDim >= 0 && s.VHeadDim <= s.HeadDim, "values of %d channels, keys of %d", s.VHeadDim, s.HeadDim)
 	linear := atLeast(model.LinearAttention)
 	product("kept inputs of the convolution", 0, math.MaxUint32, s.ConvRows, s.ConvDim, 4)
 	product("channels of the convolution", 0, maxRowBytes, s.ConvDim, 4)
@@ -111,7 +127,7 @@ func (s *Shape) Validate() error {
 			check(n >= 0 && (n == 0 || c%n == 0), "%d channels in groups of %d", c, n)
 		}
 	}
-	groups(s.KVGroup, s.KVHeads*s.HeadDim)
+	groups(s.KVGroup, s.KVHeads*s.HeadDim, s.KVHeads*s.VHeadDim, s.WindowKVHeads*s.HeadDim, s.WindowKVHeads*s.VHeadDim)
 	groups(s.LatentGroup, s.KVLoraRank, s.RopeDim)
 	groups(s.IndexGroup, s.IndexDim)
 	product("keys of indexers", 0, maxRowBytes, s.IndexDim, 4)
@@ -136,10 +152,11 @@ func grows(k model.Mixer) bool { return k != model.LinearAttention }
 func (s *Shape) hasGrowing() bool { return slices.ContainsFunc(s.Layers, grows) }
 
 // interval returns full_attn_interval: the n such that every n-th layer, and no other, keeps
-// positions. It is 0 if there is no such n, or if these layers are of two kinds or have indexers:
+// positions. It is 0 if there is no such n, or if these layers are of two kinds, have indexers or
+// windows:
 // only this program has such models.
 func (s *Shape) interval() int {
-	if s.Indexers != nil {
+	if s.Indexers != nil || s.Window > 0 {
 		return 0
 	}
 	n := slices.IndexFunc(s.Layers, grows) + 1
@@ -161,11 +178,13 @@ func regular(layers, n int, kind model.Mixer) []model.Mixer {
 	return out
 }
 
-// block is one part of one layer: consecutive rows of the body.
+// block is one part of one layer: consecutive rows of the body, which are those of the state from
+// row first on.
 type block struct {
 	part     Part
 	rows     int
 	rowBytes int
+	first    int
 }
 
 func (b block) bytes() int64 { return int64(b.rows) * int64(b.rowBytes) }
@@ -186,17 +205,28 @@ func rowBytes(channels, group int) int {
 func (s *Shape) blocks(layer, positions int) (b [3]block) {
 	switch s.Layers[layer] {
 	case model.FullAttention:
-		row := rowBytes(s.KVHeads*s.HeadDim, s.KVGroup)
-		b[0], b[1] = block{Keys, positions, row}, block{Values, positions, row}
+		b[0], b[1] = s.softmaxBlocks(s.KVHeads, positions, 0)
+	case model.WindowAttention:
+		kept := min(positions, s.Window-1)
+		b[0], b[1] = s.softmaxBlocks(s.WindowKVHeads, kept, positions-kept)
 	case model.LatentAttention:
-		b[0], b[1] = block{Latents, positions, rowBytes(s.KVLoraRank, s.LatentGroup)}, block{RotatedKeys, positions, rowBytes(s.RopeDim, s.LatentGroup)}
+		b[0], b[1] = block{Latents, positions, rowBytes(s.KVLoraRank, s.LatentGroup), 0}, block{RotatedKeys, positions, rowBytes(s.RopeDim, s.LatentGroup), 0}
 		if s.Indexers != nil && s.Indexers[layer] {
-			b[2] = block{IndexKeys, positions, rowBytes(s.IndexDim, s.IndexGroup)}
+			b[2] = block{IndexKeys, positions, rowBytes(s.IndexDim, s.IndexGroup), 0}
 		}
 	default:
-		b[0], b[1] = block{Convolution, s.ConvRows, s.ConvDim * 4}, block{Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4}
+		b[0], b[1] = block{Convolution, s.ConvRows, s.ConvDim * 4, 0}, block{Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4, 0}
 	}
 	return b
+}
+
+// softmaxBlocks returns the parts of a layer of softmax attention.
+func (s *Shape) softmaxBlocks(heads, rows, first int) (keys, values block) {
+	v := s.HeadDim
+	if s.VHeadDim > 0 {
+		v = s.VHeadDim
+	}
+	return block{Keys, rows, rowBytes(heads*s.HeadDim, s.KVGroup), first}, block{Values, rows, rowBytes(heads*v, s.KVGroup), first}
 }
 
 // layerBytes returns the size of all parts of a layer.

@@ -41,7 +41,8 @@ type Source interface {
 	// ReadRows fills dst with whole rows of a part of a layer, from row first on. It is
 	// asked for each row once, in the order of the file: layers ascending, parts in the order that
 	// Part names, rows ascending. len(dst) is at least one row and has nothing to do with pages.
-	// dst is the caller's again when ReadRows returns.
+	// Of a layer with a window it is asked for the rows of the last positions alone; row first is
+	// still that of position first. dst is the caller's again when ReadRows returns.
 	ReadRows(layer int, p Part, first int, dst []byte) error
 }
 

@@ -11,7 +11,7 @@ import (
 type WriteOptions struct {
 	// Positions is how many positions the state holds, 0 to MaxPositions.
 	Positions int
-	// Version is the format's, 1 or 2, and with indexers 4. 0 means the lowest that holds the
+	// Version is the format's, 1 or 2, and with indexers 4, with windows or narrow values 6. 0 means the lowest that holds the
 	// state, which more programs read.
 	Version int
 	// Seal follows the body. nil leaves it out: exactly another program's file, in which damage
@@ -152,7 +152,7 @@ func (out *output) rows(src Source, layer int, b block) error {
 		at := len(out.buf)
 		n := min(b.rows-first, (cap(out.buf)-at)/b.rowBytes)
 		out.buf = out.buf[:at+n*b.rowBytes]
-		if err := src.ReadRows(layer, b.part, first, out.buf[at:]); err != nil {
+		if err := src.ReadRows(layer, b.part, b.first+first, out.buf[at:]); err != nil {
 			return fmt.Errorf("layer %d: read the state's %s from row %d on: %w", layer, b.part, first, err)
 		}
 		first += n

@@ -126,7 +126,7 @@ func (q Quantity) Shape(m *model.Config, layer, topK int) []int {
 	case model.LatentAttention:
 		return q.latentShape(m)
 	}
-	return q.fullShape(m)
+	return q.fullShape(m, m.Attention(m.Layers[layer].Mixer))
 }
 
 func (q Quantity) linearShape(m *model.Config) []int {
@@ -146,17 +146,21 @@ func (q Quantity) linearShape(m *model.Config) []int {
 	return nil
 }
 
-func (q Quantity) fullShape(m *model.Config) []int {
+func (q Quantity) fullShape(m *model.Config, a model.Attention) []int {
 	switch q {
 	case DumpQGate, DumpHeadsGated:
 		if !m.AttnOutputGate {
 			return nil
 		}
-		return []int{m.NumAttentionHeads, m.HeadDim}
-	case DumpQ, DumpHeads:
-		return []int{m.NumAttentionHeads, m.HeadDim}
-	case DumpK, DumpV:
-		return []int{m.NumKeyValueHeads, m.HeadDim}
+		return []int{a.Heads, a.ValueDim}
+	case DumpQ:
+		return []int{a.Heads, a.HeadDim}
+	case DumpHeads:
+		return []int{a.Heads, a.ValueDim}
+	case DumpK:
+		return []int{a.KVHeads, a.HeadDim}
+	case DumpV:
+		return []int{a.KVHeads, a.ValueDim}
 	}
 	return nil
 }

@@ -34,18 +34,23 @@ func partsOf(s *snapshot.Shape) parts {
 	p := parts{rows: *s, state: *s}
 	p.rows.Layers, p.state.Layers = nil, nil
 	for i, kind := range s.Layers {
-		if kind == model.LinearAttention {
+		if kind == model.LinearAttention || kind == model.WindowAttention {
 			p.state.Layers, p.stateLayers = append(p.state.Layers, kind), append(p.stateLayers, i)
 		} else {
 			p.rows.Layers, p.rowsLayers = append(p.rows.Layers, kind), append(p.rowsLayers, i)
 		}
 	}
 	p.rows.ConvRows, p.rows.ConvDim, p.rows.ValueHeads, p.rows.ValueDim, p.rows.KeyDim = 0, 0, 0, 0, 0
-	p.state.KVHeads, p.state.HeadDim, p.state.KVLoraRank, p.state.RopeDim = 0, 0, 0, 0
+	p.rows.Window, p.rows.WindowKVHeads = 0, 0
+	p.state.KVHeads, p.state.KVLoraRank, p.state.RopeDim = 0, 0, 0
+	if s.Window == 0 {
+		p.state.HeadDim, p.state.VHeadDim = 0, 0
+	}
 	return p
 }
 
-// recurrent reports whether there is a state beside rows.
+// recurrent reports whether there is a state beside rows: recurrent, or the last positions of layers
+// with a window.
 func (p *parts) recurrent() bool { return len(p.stateLayers) > 0 }
 
 // rowBytes returns the size of a row.
@@ -55,6 +60,10 @@ func (p *parts) rowBytes(part snapshot.Part) int {
 		return 4 * p.rows.KVLoraRank
 	case snapshot.RotatedKeys:
 		return 4 * p.rows.RopeDim
+	case snapshot.Values:
+		if p.rows.VHeadDim > 0 {
+			return 4 * p.rows.KVHeads * p.rows.VHeadDim
+		}
 	}
 	return 4 * p.rows.KVHeads * p.rows.HeadDim
 }

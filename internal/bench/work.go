@@ -10,8 +10,8 @@ func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 	h := int64(m.HiddenSize)
 	for _, l := range m.Layers {
 		switch l.Mixer {
-		case model.FullAttention:
-			layers += fullMultiplyAdds(m)
+		case model.FullAttention, model.WindowAttention:
+			layers += fullMultiplyAdds(m, m.Attention(l.Mixer))
 		case model.LinearAttention:
 			// Queries, keys, values; the gate of the output and the output; decay and step of each
 			// head.
@@ -37,13 +37,12 @@ func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 	return layers, h * int64(m.VocabSize)
 }
 
-func fullMultiplyAdds(m *model.Config) int64 {
-	heads := m.NumAttentionHeads * m.HeadDim
-	queries := heads
+func fullMultiplyAdds(m *model.Config, a model.Attention) int64 {
+	queries := a.Heads * a.HeadDim
 	if m.AttnOutputGate {
 		queries *= 2
 	}
-	return int64(m.HiddenSize) * int64(queries+2*m.KVDim()+heads)
+	return int64(m.HiddenSize) * int64(queries+a.KeyDim()+a.ValuesDim()+a.Heads*a.ValueDim)
 }
 
 func latentMultiplyAdds(m *model.Config) int64 {

@@ -14,6 +14,7 @@ type Shape struct {
 	LinearLayers    int    `json:"linear_attention_layers"`
 	FullLayers      int    `json:"full_attention_layers"`
 	LatentLayers    int    `json:"latent_attention_layers"`
+	WindowLayers    int    `json:"sliding_attention_layers,omitempty"`
 	DenseLayers     int    `json:"dense_layers"` // without routed experts
 	Hidden          int    `json:"hidden"`
 	Heads           int    `json:"heads"`
@@ -47,7 +48,7 @@ type Weights struct {
 func ShapeOf(c *actors.Contents) Shape {
 	cfg, l := c.Model, c.Record
 	return Shape{
-		Layers: cfg.NumHiddenLayers, LinearLayers: cfg.Count(model.LinearAttention), FullLayers: cfg.Count(model.FullAttention),
+		Layers: cfg.NumHiddenLayers, LinearLayers: cfg.Count(model.LinearAttention), FullLayers: cfg.Count(model.FullAttention), WindowLayers: cfg.Count(model.WindowAttention),
 		LatentLayers: cfg.Count(model.LatentAttention), DenseLayers: cfg.NumHiddenLayers - len(cfg.MoELayers()),
 		Hidden: cfg.HiddenSize, Heads: cfg.NumAttentionHeads, KVHeads: cfg.NumKeyValueHeads, HeadDim: cfg.HeadDim,
 		Experts: cfg.NumExperts, ExpertsPerToken: cfg.NumExpertsPerTok, ExpertWidth: cfg.MoEIntermediateSize,
@@ -74,6 +75,7 @@ func (s *Shape) Kinds() string {
 		what string
 	}{
 		{s.LinearLayers, "linear attention"}, {s.FullLayers, "full attention"}, {s.LatentLayers, "latent attention"},
+		{s.WindowLayers, "attention with a window"},
 		{s.DenseLayers, "without experts"},
 	} {
 		if k.n > 0 {

@@ -9,6 +9,7 @@ import (
 // fullAttention is softmax attention with grouped heads.
 type fullAttention struct {
 	cfg                 *model.Config
+	a                   model.Attention
 	q, k, v, o          *matrix
 	qBias, kBias, vBias []float64 // nil where the model has none
 	oBias, sinks        []float64 // likewise; a sink is a score of each head
@@ -53,7 +54,7 @@ func headOf(rows [][]float64, h, width int) [][]float64 {
 
 // mix keeps the key and value of position p and returns the mixer's output there.
 func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []float64 {
-	c, hd := f.cfg, f.cfg.HeadDim
+	c, hd, vd := f.cfg, f.a.HeadDim, f.a.ValueDim
 	q, k, v := s.mul(f.q, a), s.mul(f.k, a), s.mul(f.v, a)
 	if f.qBias != nil {
 		q, k, v = add(q, f.qBias), add(k, f.kBias), add(v, f.vBias)
@@ -63,7 +64,7 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 		// Per head: a query, then the gate of that head's output.
 		both := q
 		q = nil
-		for h := range c.NumAttentionHeads {
+		for h := range f.a.Heads {
 			q = append(q, both[h*2*hd:h*2*hd+hd]...)
 			gate = append(gate, both[h*2*hd+hd:(h+1)*2*hd]...)
 		}
@@ -82,14 +83,23 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 	s.see("k", kept.keys[len(kept.keys)-1])
 	s.see("v", v)
 	var out []float64
-	group := c.NumAttentionHeads / c.NumKeyValueHeads
-	for h := range c.NumAttentionHeads {
-		keys, values := headOf(kept.keys, h/group, hd), headOf(kept.values, h/group, hd)
+	first := 0 // of the positions that p attends to: with a window those from p-window+1 on
+	if f.a.Window > 0 {
+		first = max(0, len(kept.keys)-f.a.Window)
+	}
+	group := f.a.Heads / f.a.KVHeads
+	for h := range f.a.Heads {
+		keys, values := headOf(kept.keys[first:], h/group, hd), headOf(kept.values[first:], h/group, vd)
 		var sink []float64
 		if f.sinks != nil {
 			sink = f.sinks[h : h+1]
 		}
 		out = append(out, attend(q[h*hd:(h+1)*hd], keys, values, 1/math.Sqrt(float64(hd)), sink...)...)
+	}
+	if c.ValueScale != 0 {
+		for i := range out {
+			out[i] *= float64(c.ValueScale)
+		}
 	}
 	s.see("heads", out)
 	if gate != nil {

@@ -113,8 +113,8 @@ func (l *loader) model() *Model {
 		switch kind.Mixer {
 		case model.LinearAttention:
 			one.linear = l.deltaNet(p + "linear_attn.")
-		case model.FullAttention:
-			one.full = l.fullAttention(p + "self_attn.")
+		case model.FullAttention, model.WindowAttention:
+			one.full = l.fullAttention(kind.Mixer, p+"self_attn.")
 		default:
 			one.latent = l.latentAttention(p + "self_attn.")
 			if kind.Indexer == model.OwnIndexer {
@@ -147,26 +147,26 @@ func (l *loader) deltaNet(p string) *deltaNet {
 	}
 }
 
-func (l *loader) fullAttention(p string) *fullAttention {
-	c, h := l.cfg, l.cfg.HiddenSize
-	q, kv := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim
+func (l *loader) fullAttention(kind model.Mixer, p string) *fullAttention {
+	c, h, a := l.cfg, l.cfg.HiddenSize, l.cfg.Attention(kind)
+	q, kv, values := a.Heads*a.HeadDim, a.KVHeads*a.HeadDim, a.KVHeads*a.ValueDim
 	out := q
 	if c.AttnOutputGate {
 		q *= 2
 	}
 	f := &fullAttention{
-		cfg: c, rope: newRotary(c.RotaryDim, c.RopeTheta, c.YaRN, c.RopeInterleaved),
-		q: l.matrix(p+"q_proj", q, h), k: l.matrix(p+"k_proj", kv, h), v: l.matrix(p+"v_proj", kv, h),
-		o: l.matrix(p+"o_proj", h, out),
+		cfg: c, a: a, rope: newRotary(a.RotaryDim, a.RopeTheta, a.YaRN, c.RopeInterleaved),
+		q: l.matrix(p+"q_proj", q, h), k: l.matrix(p+"k_proj", kv, h), v: l.matrix(p+"v_proj", values, h),
+		o: l.matrix(p+"o_proj", h, a.Heads*a.ValueDim),
 	}
 	if c.AttentionBias {
-		f.qBias, f.kBias, f.vBias = l.vector(p+"q_proj.bias", q), l.vector(p+"k_proj.bias", kv), l.vector(p+"v_proj.bias", kv)
+		f.qBias, f.kBias, f.vBias = l.vector(p+"q_proj.bias", q), l.vector(p+"k_proj.bias", kv), l.vector(p+"v_proj.bias", values)
 	}
 	if c.OutputBias {
 		f.oBias = l.vector(p+"o_proj.bias", h)
 	}
-	if c.AttentionSinks {
-		f.sinks = l.vector(p+"sinks", c.NumAttentionHeads)
+	if a.Sinks {
+		f.sinks = l.vector(p+"sinks", a.Heads)
 	}
 	switch c.QKNorm {
 	case model.QKNormPerHead:

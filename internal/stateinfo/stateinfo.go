@@ -23,6 +23,7 @@ type Info struct {
 	Linear      int    `json:"linear_attention_layers"`
 	Full        int    `json:"full_attention_layers"`
 	Latent      int    `json:"latent_attention_layers"`
+	Windows     int    `json:"sliding_attention_layers,omitempty"`
 	Sealed      bool   `json:"sealed"`
 	Fingerprint string `json:"fingerprint,omitempty"` // of the model; empty if unknown
 	Tokens      int    `json:"tokens"`                // whose ids are known
@@ -54,6 +55,7 @@ func (r *Info) Read(f io.ReaderAt, size int64, verify bool) error {
 	i := opened.Info()
 	r.Version, r.Positions, r.Layers = i.Version, i.Positions, i.Layers
 	r.Linear, r.Full, r.Latent = i.Count(model.LinearAttention), i.Count(model.FullAttention), i.Count(model.LatentAttention)
+	r.Windows = i.Count(model.WindowAttention)
 	r.Bytes, r.GrowingBytes, r.PositionBytes, r.RecurrentBytes = i.FileBytes, i.GrowingBytes, i.PositionBytes, i.RecurrentBytes
 	r.SealBytes, r.TrailingBytes = i.SealBytes, i.TrailingBytes
 	if r.Sealed = i.Seal != nil; r.Sealed {

@@ -15,7 +15,7 @@ func (r *Info) Text() string {
 	line("file", "%s, %s", r.File, figures.Bytes(r.Bytes))
 	line("positions", "%d of %s, %s in all", r.Positions, figures.Bytes(r.PositionBytes), figures.Bytes(r.GrowingBytes))
 	line("recurrent", "%s", figures.Bytes(r.RecurrentBytes))
-	line("layers", "%s", (&figures.Shape{Layers: r.Layers, LinearLayers: r.Linear, FullLayers: r.Full, LatentLayers: r.Latent}).Kinds())
+	line("layers", "%s", (&figures.Shape{Layers: r.Layers, LinearLayers: r.Linear, FullLayers: r.Full, LatentLayers: r.Latent, WindowLayers: r.Windows}).Kinds())
 	switch {
 	case r.Sealed:
 		line("format", "version %d, sealed", r.Version)

@@ -23,7 +23,9 @@ var families = []family{
 		".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.")},
 	{arch: model.HyV3, has: wholeRope | firstDense | noaux | scaled | shared, keys: hyKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")},
-	{arch: model.GptOss, has: wholeRope | noNorm | sinking | inTurns | mustNormTopK, keys: gptOssKeys, rename: strings.NewReplacer(".mlp.gate.", ".mlp.router.")},
+	{arch: model.GptOss, has: wholeRope | noNorm | sinking | sliding | inTurns | mustNormTopK, keys: gptOssKeys, rename: strings.NewReplacer(".mlp.gate.", ".mlp.router.")},
+	{arch: model.MiMoV2Flash, has: noNorm | sliding | narrow | anyDense | noaux | scaled, keys: miMoKeys, rename: strings.NewReplacer(
+		".self_attn.sinks", ".self_attn.attention_sink_bias")},
 	{arch: model.Mistral4, has: latent | growing | firstDense | scaled | shared | fused, keys: mistralKeys},
 }
 
@@ -49,13 +51,17 @@ const (
 	// linear attention in most layers, full attention with a gated output, a gated shared expert,
 	// and norms stored as w of 1+w
 	linear
-	nested       // all is in text_config and below model.language_model; nothing is interleaved
-	fused        // the experts of a layer are two tensors
-	freeNorm     // norms of queries and keys, and biases, are options
-	noNorm       // queries and keys are not normalised
-	wholeNorm    // norms of queries and keys are of all heads together
-	wholeRope    // heads are rotated whole
-	sinking      // full attention has sinks, and biases of all projections
+	nested    // all is in text_config and below model.language_model; nothing is interleaved
+	fused     // the experts of a layer are two tensors
+	freeNorm  // norms of queries and keys, and biases, are options
+	noNorm    // queries and keys are not normalised
+	wholeNorm // norms of queries and keys are of all heads together
+	wholeRope // heads are rotated whole
+	sinking   // full attention has sinks, and biases of all projections
+	sliding   // any layers may have a window
+	// values are narrower than keys, and scaled; layers with a window have sinks, and heads of their
+	// own
+	narrow
 	anyDense     // any layers may be dense
 	firstDense   // the first layers may be dense
 	noaux        // a router of sigmoids with correction bias
@@ -167,13 +173,38 @@ func hyKeys(s *Spec, c map[string]any) {
 func gptOssKeys(s *Spec, c map[string]any) {
 	c["num_local_experts"], c["experts_per_token"], c["intermediate_size"] = s.Experts, s.TopK, s.ExpertWidth
 	c["swiglu_limit"], c["attention_bias"] = s.Limit, true
-	c["layer_types"] = slices.Repeat([]string{"full_attention"}, s.Layers)
+	types := slices.Repeat([]string{"full_attention"}, s.Layers)
+	for _, i := range s.Sliding {
+		types[i] = "sliding_attention"
+	}
+	c["layer_types"], c["sliding_window"] = types, max(s.Window, 1)
 	if s.MXFP4 {
 		c["quantization_config"] = map[string]any{"quant_method": "mxfp4", "modules_to_not_convert": []string{"model.layers.*.self_attn", "lm_head"}}
 	}
 	if y := s.yarnKeys("rope_type"); y != nil {
 		c["rope_scaling"] = y
 	}
+}
+
+func miMoKeys(s *Spec, c map[string]any) {
+	c["n_routed_experts"], c["moe_intermediate_size"], c["n_shared_experts"] = s.Experts, s.ExpertWidth, nil
+	c["n_group"], c["topk_group"], c["routed_scaling_factor"], c["norm_topk_prob"] = 1, 1, s.RoutedScale, s.NormTopK
+	c["scoring_func"], c["topk_method"] = "sigmoid", "noaux_tc"
+	c["layernorm_epsilon"] = c["rms_norm_eps"]
+	delete(c, "rms_norm_eps")
+	moe, window := slices.Repeat([]int{1}, s.Layers), make([]int, s.Layers)
+	for _, i := range s.DenseLayers {
+		moe[i] = 0
+	}
+	for _, i := range s.Sliding {
+		window[i] = 1
+	}
+	c["moe_layer_freq"], c["hybrid_layer_pattern"], c["sliding_window"] = moe, window, max(s.Window, 1)
+	c["partial_rotary_factor"] = s.rotaryShare()
+	c["v_head_dim"], c["attention_value_scale"] = s.ValueDim, s.ValueScale
+	c["swa_num_attention_heads"], c["swa_num_key_value_heads"] = s.WindowHeads, s.WindowKVHeads
+	c["swa_head_dim"], c["swa_v_head_dim"], c["swa_rope_theta"] = s.HeadDim, s.ValueDim, s.WindowTheta
+	c["add_swa_attention_sink_bias"], c["add_full_attention_sink_bias"] = true, false
 }
 
 func mistralKeys(s *Spec, c map[string]any) {

@@ -49,9 +49,30 @@ func (s *Spec) drawFull(r *rand.Rand) {
 	if s.has(wholeRope) {
 		s.RotaryDim = s.HeadDim
 	}
+	if s.has(sliding) {
+		s.drawSliding(r)
+	}
 	s.QKNorm = !s.has(noNorm)
 	if s.has(freeNorm) {
 		s.QKNorm, s.Bias = r.IntN(2) == 0, r.IntN(3) > 0
+	}
+}
+
+// drawSliding draws windows that the tests' texts exceed, most of the time.
+func (s *Spec) drawSliding(r *rand.Rand) {
+	for i := range s.Layers {
+		if r.IntN(2) == 0 {
+			s.Sliding = append(s.Sliding, i)
+		}
+	}
+	if len(s.Sliding) > 0 {
+		s.Window = pick(r, 1, 2, 5, 12, 16, 40)
+	}
+	if s.has(narrow) {
+		s.WindowKVHeads = 1 + r.IntN(3)
+		s.WindowHeads = s.WindowKVHeads * (1 + r.IntN(4))
+		s.ValueDim = s.HeadDim - pick(r, 0, 2, 4)
+		s.WindowTheta, s.ValueScale = pick(r, 1e4, 5e5), pick(r, 1, 0.707, 2)
 	}
 }
 

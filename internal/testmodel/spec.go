@@ -30,6 +30,13 @@ type Spec struct {
 	RotaryDim int  // HeadDim in families that rotate heads whole
 	QKNorm    bool // must be true where it is no option
 	Bias      bool // of queries, keys and values, where they are an option
+	// Sliding, ascending, are the layers with a window, in families that have such.
+	Sliding []int
+	Window  int // their positions
+	// Where those layers have heads and a rotary base of their own, and values are narrower than
+	// keys, and scaled.
+	WindowHeads, WindowKVHeads, ValueDim int
+	WindowTheta, ValueScale              float64
 
 	// Latent attention.
 	QLora  int // 0: one q_proj
@@ -96,6 +103,8 @@ func (s Spec) Validate() error {
 	}{
 		{"Hidden", s.Hidden, true}, {"Layers", s.Layers, true}, {"Vocab", s.Vocab, true}, {"MaxPositions", s.MaxPositions, true},
 		{"Heads", s.Heads, true}, {"KVHeads", s.KVHeads, full}, {"HeadDim", s.HeadDim, full}, {"RotaryDim", s.RotaryDim, full},
+		{"Window", s.Window, len(s.Sliding) > 0}, {"ValueDim", s.ValueDim, s.has(narrow)},
+		{"WindowHeads", s.WindowHeads, s.has(narrow)}, {"WindowKVHeads", s.WindowKVHeads, s.has(narrow)},
 		{"KVLora", s.KVLora, !full}, {"QKNope", s.QKNope, !full}, {"QKRope", s.QKRope, !full}, {"VHead", s.VHead, !full},
 		{"FullEvery", s.FullEvery, hybrid}, {"LinearKeyHeads", s.LinearKeyHeads, hybrid},
 		{"LinearValueHeads", s.LinearValueHeads, hybrid}, {"LinearKeyDim", s.LinearKeyDim, hybrid},
@@ -116,6 +125,9 @@ func (s Spec) Validate() error {
 		want(s.Heads%s.KVHeads == 0, "Heads %d, KVHeads %d", s.Heads, s.KVHeads)
 		want(s.RotaryDim%2 == 0 && s.RotaryDim <= s.HeadDim, "RotaryDim %d of HeadDim %d", s.RotaryDim, s.HeadDim)
 		want(!s.has(wholeRope) || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
+		want(s.Sliding == nil || s.has(sliding) && s.Sliding[len(s.Sliding)-1] < s.Layers, "Sliding %v of %d layers in %s", s.Sliding, s.Layers, s.Arch)
+		want(!s.has(narrow) || s.ValueDim <= s.HeadDim && s.WindowHeads%s.WindowKVHeads == 0 && s.WindowTheta > 1 && s.ValueScale > 0,
+			"ValueDim %d of %d, WindowHeads %d of %d, WindowTheta %v, ValueScale %v", s.ValueDim, s.HeadDim, s.WindowHeads, s.WindowKVHeads, s.WindowTheta, s.ValueScale)
 	} else {
 		want(s.QKRope%2 == 0, "QKRope %d is odd", s.QKRope)
 		want(!s.has(indexed) || s.IndexDim >= s.QKRope && s.QLora > 0, "IndexDim %d, QKRope %d, QLora %d", s.IndexDim, s.QKRope, s.QLora)

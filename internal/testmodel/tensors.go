@@ -83,7 +83,7 @@ func (s Spec) tensors() []drawn {
 		case s.has(linear) && (i+1)%s.FullEvery != 0:
 			l.linearAttention(p + "linear_attn.")
 		default:
-			l.fullAttention(p + "self_attn.")
+			l.fullAttention(p+"self_attn.", slices.Contains(s.Sliding, i))
 		}
 		if slices.Contains(s.DenseLayers, i) {
 			l.mlp(p+"mlp.", s.DenseWidth)
@@ -94,17 +94,25 @@ func (s Spec) tensors() []drawn {
 	return l.out
 }
 
-func (l *list) fullAttention(p string) {
+func (l *list) fullAttention(p string, window bool) {
 	s, h := l.spec, l.spec.Hidden
-	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	heads, kvHeads, valueDim := s.Heads, s.KVHeads, s.HeadDim
+	if s.has(narrow) {
+		valueDim = s.ValueDim
+		if window {
+			heads, kvHeads = s.WindowHeads, s.WindowKVHeads
+			l.vector(p+"sinks", heads, 0, 2)
+		}
+	}
+	q, kv := heads*s.HeadDim, kvHeads*s.HeadDim
 	rows := q
 	if s.has(linear) {
 		rows *= 2 // with the gate of each head
 	}
 	l.matrix(p+"q_proj", 1.2, rows, h)
 	l.matrix(p+"k_proj", 1.2, kv, h)
-	l.matrix(p+"v_proj", 1, kv, h)
-	l.matrix(p+"o_proj", 1.5, h, q)
+	l.matrix(p+"v_proj", 1, kvHeads*valueDim, h)
+	l.matrix(p+"o_proj", 1.5, h, heads*valueDim)
 	if s.Bias {
 		l.vector(p+"q_proj.bias", q, 0, 0.5)
 		l.vector(p+"k_proj.bias", kv, 0, 0.5)

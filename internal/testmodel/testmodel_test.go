@@ -74,6 +74,17 @@ func config(s testmodel.Spec) *model.Config {
 		c.AttentionBias, c.OutputBias, c.AttentionSinks, c.RouterBias, c.ExpertBias = true, true, true, true, true
 		c.Clamp = model.Clamp{Limit: s.Limit, Alpha: 1.702}
 	}
+	if s.Arch == model.MiMoV2Flash {
+		c.Scoring, c.CorrectionBias, c.RoutedScalingFactor = model.SigmoidScores, true, float32(s.RoutedScale)
+		c.VHeadDim, c.ValueScale = s.ValueDim, float32(s.ValueScale)
+	}
+	if len(s.Sliding) > 0 {
+		c.Sliding = &model.Sliding{Window: s.Window, NumAttentionHeads: s.Heads, NumKeyValueHeads: s.KVHeads, RotaryDim: s.RotaryDim,
+			RopeTheta: s.RopeTheta, YaRN: s.YaRN, Sinks: true}
+		if s.Arch == model.MiMoV2Flash {
+			c.Sliding.NumAttentionHeads, c.Sliding.NumKeyValueHeads, c.Sliding.RopeTheta = s.WindowHeads, s.WindowKVHeads, s.WindowTheta
+		}
+	}
 	if s.QKNorm {
 		c.QKNorm = model.QKNormPerHead
 		if s.Arch == model.MiniMaxM2 {
@@ -86,6 +97,9 @@ func config(s testmodel.Spec) *model.Config {
 		m := mixer
 		if s.FullEvery > 0 && i%s.FullEvery != s.FullEvery-1 {
 			m = model.LinearAttention
+		}
+		if slices.Contains(s.Sliding, i) {
+			m = model.WindowAttention
 		}
 		l := model.Layer{Mixer: m, MixerIndex: count[m], MoEIndex: experts, FFN: model.DenseMLP}
 		if !slices.Contains(s.DenseLayers, i) {
@@ -152,6 +166,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"all experts": s.TopK == s.Experts, "bias": s.Bias, "no qk_norm": !s.QKNorm, "shared": s.SharedWidth > 0, "no shared": s.SharedWidth == 0,
 				"partial rope": s.RotaryDim < s.HeadDim, "full rope": s.HeadDim > 0 && s.RotaryDim == s.HeadDim,
 				"chosen positions": s.IndexTopK > 0, "shared choice": len(s.SharedIndex) > 0, "own choice": len(s.SharedIndex) == 0,
+				"windows": len(s.Sliding) > 0, "no windows": len(s.Sliding) == 0, "windows alone": len(s.Sliding) == s.Layers, "narrow values": s.ValueDim > 0 && s.ValueDim < s.HeadDim,
 				"MXFP4": s.MXFP4, "not MXFP4": !s.MXFP4, "low limit": s.Limit < 1,
 				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
 				"linear alone": s.FullEvery > s.Layers, "both": s.FullEvery <= s.Layers,
@@ -177,7 +192,9 @@ func TestRandomSpecReaches(t *testing.T) {
 		case model.GLMMoEDSA:
 			want = append(want, "q_lora", "dense", "no dense", "groups", "one group", "chosen positions", "shared choice", "own choice")
 		case model.GptOss:
-			want = append(want, "no qk_norm", "full rope", "grouped heads", "MXFP4", "not MXFP4", "low limit")
+			want = append(want, "no qk_norm", "full rope", "grouped heads", "MXFP4", "not MXFP4", "low limit", "windows", "no windows")
+		case model.MiMoV2Flash:
+			want = append(want, "no qk_norm", "partial rope", "grouped heads", "windows", "no windows", "windows alone", "dense", "narrow values")
 		case model.HyV3:
 			want = append(want, "dense", "no dense", "shared", "no shared", "norm_topk", "no norm_topk", "full rope", "grouped heads")
 		case model.Mistral4:
@@ -276,6 +293,9 @@ func TestTensorNames(t *testing.T) {
 		{model.GptOss, "model.layers.1.mlp.experts.gate_up_proj_bias", "BF16 [8 32]"},
 		{model.GptOss, "model.layers.0.mlp.router.bias", "BF16 [8]"},
 		{model.GptOss, "model.layers.0.self_attn.sinks", "BF16 [6]"},
+		{model.MiMoV2Flash, "model.layers.1.self_attn.attention_sink_bias", "BF16 [6]"},
+		{model.MiMoV2Flash, "model.layers.1.self_attn.v_proj.weight", "BF16 [42 64]"},
+		{model.MiMoV2Flash, "model.layers.0.self_attn.o_proj.weight", "BF16 [64 28]"},
 		{model.MiniMaxM2, "model.layers.0.block_sparse_moe.experts.7.w2.weight", "BF16 [64 16]"},
 	} {
 		s := random(c.arch, 1)
@@ -290,6 +310,9 @@ func TestTensorNames(t *testing.T) {
 			s.QKRope, s.IndexDim, s.IndexHeads, s.SharedIndex = 8, 24, 3, nil
 		case model.GptOss:
 			s.MXFP4, s.Heads, s.KVHeads = false, 6, 3
+		case model.MiMoV2Flash:
+			s.DenseLayers, s.DenseWidth, s.Sliding, s.Window, s.WindowHeads, s.WindowKVHeads = nil, 0, []int{1}, 5, 6, 3
+			s.Heads, s.KVHeads, s.HeadDim, s.RotaryDim, s.ValueDim = 2, 1, 16, 4, 14
 		case model.HyV3, model.Mistral4:
 			s.DenseLayers, s.DenseWidth, s.SharedWidth = []int{0}, 8, 0
 		}

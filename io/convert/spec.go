@@ -134,7 +134,7 @@ func mixerSpecs(c *model.Config, src *source, p string, layer model.Layer) []spe
 		}
 		return out
 	default:
-		return attentionSpecs(c, p+"self_attn.")
+		return attentionSpecs(c, c.Attention(layer.Mixer), p+"self_attn.")
 	}
 }
 
@@ -206,36 +206,36 @@ func regroupGates(c *model.Config, p string, projections []spec) {
 
 // attentionSpecs lists softmax attention. If its output is gated, the query projection has for each
 // head the query, then the gate.
-func attentionSpecs(c *model.Config, p string) []spec {
-	h, q := c.HiddenSize, c.NumAttentionHeads*c.HeadDim
+func attentionSpecs(c *model.Config, a model.Attention, p string) []spec {
+	h, q := c.HiddenSize, a.Heads*a.HeadDim
 	queries := q
 	if c.AttnOutputGate {
 		queries = 2 * q
 	}
 	out := []spec{
 		{name: p + "q_proj", rows: queries, cols: h},
-		{name: p + "k_proj", rows: c.KVDim(), cols: h},
-		{name: p + "v_proj", rows: c.KVDim(), cols: h},
-		{name: p + "o_proj", rows: h, cols: q},
+		{name: p + "k_proj", rows: a.KeyDim(), cols: h},
+		{name: p + "v_proj", rows: a.ValuesDim(), cols: h},
+		{name: p + "o_proj", rows: h, cols: a.Heads * a.ValueDim},
 	}
 	if c.AttentionBias {
 		out = append(out,
 			spec{name: p + "q_proj.bias", role: vector, rows: queries},
-			spec{name: p + "k_proj.bias", role: vector, rows: c.KVDim()},
-			spec{name: p + "v_proj.bias", role: vector, rows: c.KVDim()})
+			spec{name: p + "k_proj.bias", role: vector, rows: a.KeyDim()},
+			spec{name: p + "v_proj.bias", role: vector, rows: a.ValuesDim()})
 	}
 	if c.OutputBias {
 		out = append(out, spec{name: p + "o_proj.bias", role: vector, rows: h})
 	}
-	if c.AttentionSinks {
-		out = append(out, spec{name: p + "sinks", role: vector, rows: c.NumAttentionHeads})
+	if a.Sinks {
+		out = append(out, spec{name: p + "sinks", role: vector, rows: a.Heads})
 	}
 	qn, kn := c.HeadDim, c.HeadDim
 	switch c.QKNorm {
 	case model.NoQKNorm:
 		return out
 	case model.QKNormWhole:
-		qn, kn = q, c.KVDim()
+		qn, kn = q, a.KeyDim()
 	}
 	return append(out,
 		spec{name: p + "q_norm.weight", role: norm, rows: qn},

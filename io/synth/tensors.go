@@ -71,8 +71,8 @@ func list(c *model.Config) *lister {
 		switch layer.Mixer {
 		case model.LinearAttention:
 			l.deltaNet(p + "linear_attn.")
-		case model.FullAttention:
-			l.attention(p + "self_attn.")
+		case model.FullAttention, model.WindowAttention:
+			l.attention(c.Attention(layer.Mixer), p+"self_attn.")
 		default:
 			l.latent(p + "self_attn.")
 			if layer.Indexer == model.OwnIndexer {
@@ -123,21 +123,21 @@ func (l *lister) deltaNet(p string) {
 	l.matrix(p+"out_proj", writes, h, c.LinearValueDim())
 }
 
-func (l *lister) attention(p string) {
+func (l *lister) attention(a model.Attention, p string) {
 	c, h := l.c, l.c.HiddenSize
-	q, kv := c.NumAttentionHeads*c.HeadDim, c.KVDim()
+	q, kv := a.Heads*a.HeadDim, a.KeyDim()
 	rows := q
 	if c.AttnOutputGate {
 		rows *= 2
 	}
 	l.matrix(p+"q_proj", inner, rows, h)
 	l.matrix(p+"k_proj", inner, kv, h)
-	l.matrix(p+"v_proj", inner, kv, h)
-	l.matrix(p+"o_proj", writes, h, q)
+	l.matrix(p+"v_proj", inner, a.ValuesDim(), h)
+	l.matrix(p+"o_proj", writes, h, a.Heads*a.ValueDim)
 	if c.AttentionBias {
 		l.vector(p+"q_proj.bias", bias, rows)
 		l.vector(p+"k_proj.bias", bias, kv)
-		l.vector(p+"v_proj.bias", bias, kv)
+		l.vector(p+"v_proj.bias", bias, a.ValuesDim())
 	}
 	switch c.QKNorm {
 	case model.QKNormPerHead:

@@ -16,6 +16,7 @@ type network struct {
 	embed, head gpu.Matrix
 	finalNorm   gpu.View
 	rope        rope
+	windowRope  rope // of layers with a window, if theirs is another
 	layers      []layer
 
 	mapping gpu.Buffer     // model_weights.bin
@@ -65,7 +66,7 @@ func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*n
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: weights: %w", err)
 	}
-	n := &network{mapping: mapping, mapped: mapped, layers: make([]layer, len(m.Layers)), rope: newRope(m)}
+	n := &network{mapping: mapping, mapped: mapped, layers: make([]layer, len(m.Layers)), rope: newRope(m, model.FullAttention), windowRope: newRope(m, model.WindowAttention)}
 	b := &binder{w: w, mapping: mapping}
 	b.network(n, m)
 	n.formats = b.formats
@@ -135,8 +136,8 @@ func (b *binder) network(n *network, m *model.Config) {
 		switch kind := m.Layers[i]; kind.Mixer {
 		case model.LinearAttention:
 			l.mixer = newLinear(b, m, prefix+"linear_attn.", kind.MixerIndex)
-		case model.FullAttention:
-			l.mixer = newFull(b, m, prefix+"self_attn.", kind.MixerIndex)
+		case model.FullAttention, model.WindowAttention:
+			l.mixer = newFull(b, m, prefix+"self_attn.", kind)
 		case model.LatentAttention:
 			l.mixer = newLatent(b, m, prefix+"self_attn.", kind)
 		default:

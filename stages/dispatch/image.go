@@ -70,13 +70,19 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 		return s, fmt.Errorf("dispatch: layer %d of %d", layer, len(m.Layers))
 	}
 	l := m.Layers[layer]
+	a := m.Attention(l.Mixer)
 	full, latent := x.layout.fullKV(l.MixerIndex, gpu.Pages{}), x.layout.latentKV(l.MixerIndex, gpu.Pages{})
 	conv, head := m.LinearConvDim()*4, m.LinearValueHeadDim*m.LinearKeyHeadDim*4
 	switch {
-	case l.Mixer == model.FullAttention && p == snapshot.Keys:
-		return stripOf(&full, full.KOffset, 0, m.KVDim()), nil
-	case l.Mixer == model.FullAttention && p == snapshot.Values:
-		return stripOf(&full, full.VOffset, 0, m.KVDim()), nil
+	case l.Mixer == model.WindowAttention && (p == snapshot.Keys || p == snapshot.Values):
+		full = x.layout.windowKV(l.MixerIndex, gpu.Pages{})
+		fallthrough
+	case l.Mixer == model.FullAttention && (p == snapshot.Keys || p == snapshot.Values):
+		if p == snapshot.Keys {
+			return stripOf(&full, full.KOffset, 0, a.KeyDim()), nil
+		}
+		values := full.Values()
+		return stripOf(&values, values.VOffset, 0, a.ValuesDim()), nil
 	case l.Mixer == model.LatentAttention && p == snapshot.Latents:
 		return stripOf(&latent, latent.KOffset, 0, m.KVLoraRank), nil
 	case l.Mixer == model.LatentAttention && p == snapshot.RotatedKeys:

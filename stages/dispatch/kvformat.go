@@ -10,10 +10,11 @@ import (
 const latentGroup = 64
 
 // kvLayout says where in a page of keys and values each layer's lie: those of the full attention
-// layers, one after the other, then those of the latent ones, then the keys of indexers.
+// layers, one after the other, then those of layers with a window, then those of the latent ones,
+// then the keys of indexers.
 type kvLayout struct {
-	full, latent, index gpu.KV // of the first layer of each kind, without pages
-	bytes               int    // of a page
+	full, window, latent, index gpu.KV // of the first layer of each kind, without pages
+	bytes                       int    // of a page
 }
 
 // newKVLayout is for pages of pageRows positions. With 8 bits there is a scale for each head of
@@ -23,12 +24,13 @@ type kvLayout struct {
 func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 	var l kvLayout
 	if n := m.Count(model.FullAttention); n > 0 {
-		l.full = gpu.KV{PageRows: pageRows, Dim: m.KVDim(), Format: f}
-		if f == gpu.KVInt8 {
-			l.full.Group = m.HeadDim
-		}
-		l.full.VOffset = l.full.PartBytes()
-		l.bytes = n * 2 * l.full.PartBytes()
+		l.full = softmaxKV(m.Attention(model.FullAttention), f, pageRows)
+		l.bytes = n * bothBytes(&l.full)
+	}
+	if n := m.Count(model.WindowAttention); n > 0 {
+		l.window = softmaxKV(m.Attention(model.WindowAttention), f, pageRows)
+		l.window.KOffset, l.window.VOffset = l.bytes, l.bytes+l.window.VOffset
+		l.bytes += n * bothBytes(&l.window)
 	}
 	if n := m.Count(model.LatentAttention); n > 0 {
 		l.latent = gpu.KV{PageRows: pageRows, Dim: m.LatentDim(), Format: f, KOffset: l.bytes, VOffset: l.bytes}
@@ -47,12 +49,38 @@ func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 	return l
 }
 
-// fullKV returns what a page table means to the i-th full attention layer.
-func (l *kvLayout) fullKV(i int, pages gpu.Pages) gpu.KV {
-	kv, at := l.full, i*2*l.full.PartBytes()
-	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
+// softmaxKV is the cache of a layer of softmax attention at the beginning of a page: values follow
+// keys.
+func softmaxKV(a model.Attention, f gpu.KVFormat, pageRows int) gpu.KV {
+	kv := gpu.KV{PageRows: pageRows, Dim: a.KeyDim(), Format: f}
+	if a.ValueDim != a.HeadDim {
+		kv.VDim = a.ValuesDim()
+	}
+	if f == gpu.KVInt8 {
+		kv.Group = divisor(a.HeadDim, a.ValueDim)
+	}
+	kv.VOffset = kv.PartBytes()
 	return kv
 }
+
+// bothBytes returns how many bytes of a page a layer's keys and values take.
+func bothBytes(kv *gpu.KV) int {
+	values := kv.Values()
+	return kv.PartBytes() + values.PartBytes()
+}
+
+// at returns what a page table means to the i-th layer of a kind, of whose first kv is.
+func at(kv gpu.KV, i int, pages gpu.Pages) gpu.KV {
+	n := i * bothBytes(&kv)
+	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+n, kv.VOffset+n
+	return kv
+}
+
+// fullKV returns what a page table means to the i-th full attention layer.
+func (l *kvLayout) fullKV(i int, pages gpu.Pages) gpu.KV { return at(l.full, i, pages) }
+
+// windowKV returns what a page table means to the i-th layer with a window.
+func (l *kvLayout) windowKV(i int, pages gpu.Pages) gpu.KV { return at(l.window, i, pages) }
 
 // latentKV returns what a page table means to the i-th latent attention layer.
 func (l *kvLayout) latentKV(i int, pages gpu.Pages) gpu.KV {
@@ -86,6 +114,6 @@ func PageBytes(m *model.Config, f gpu.KVFormat, pageRows int) int {
 // have them (Image.Packed).
 func PackedShape(m *model.Config, f gpu.KVFormat) *snapshot.Shape {
 	s, l := snapshot.ShapeOf(m), newKVLayout(m, f, 1)
-	s.KVGroup, s.LatentGroup, s.IndexGroup = l.full.Group, l.latent.Group, l.index.Group
+	s.KVGroup, s.LatentGroup, s.IndexGroup = max(l.full.Group, l.window.Group), l.latent.Group, l.index.Group
 	return s
 }

@@ -14,6 +14,7 @@ type lane struct {
 	mixed         gpu.View // the mixer's output [rows, hidden]
 	mixer         gpu.View // the mixers' own use
 	rope          gpu.View // [rows, rotary/2, 2]
+	windowRope    gpu.View // likewise, where layers with a window turn otherwise
 	queryRope     gpu.View // [rows, head/2, 2], where queries grow with their position
 	scores        gpu.View // [rows, experts]
 	shared        gpu.View // the output of the shared expert or of a dense layer [rows, hidden]
@@ -37,6 +38,7 @@ type lane struct {
 	angles   []float32
 	headRows []int32
 	kv       [][]gpu.KVSegment    // [full attention layers]
+	windows  [][]gpu.KVSegment    // [layers with a window]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]
 	index    []indexSegments      // [indexers]
@@ -60,8 +62,8 @@ type lane struct {
 func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	m, n := cfg.Model, cfg.ChunkRows
 	l := &lane{
-		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+queryRotary(m))),
-		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
+		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+windowRotary(m)+queryRotary(m))),
+		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), windows: make([][]gpu.KVSegment, m.Count(model.WindowAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
 		latent: make([]latentSegments, m.Count(model.LatentAttention)), index: make([]indexSegments, m.Indexers()),
 	}
 	chosen := n * cfg.TopK
@@ -77,6 +79,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.mixed, n * m.HiddenSize},
 		{&l.mixer, n * mixerFloats(m)},
 		{&l.rope, n * m.RotaryDim},
+		{&l.windowRope, n * windowRotary(m)},
 		{&l.queryRope, n * queryRotary(m)},
 		{&l.scores, n * m.NumExperts},
 		{&l.shared, n * m.HiddenSize},
@@ -134,7 +137,11 @@ func (l *lane) pickRows(b *stages.Batch) {
 // mixerFloats returns the float32s of lane.mixer that one row needs, whichever mixer the layer has.
 func mixerFloats(m *model.Config) int {
 	linear := 2*m.LinearConvDim() + 2*m.LinearValueDim() + 2*m.LinearNumValueHeads
-	full := 3*m.NumAttentionHeads*m.HeadDim + 2*m.KVDim()
+	full := 0
+	for _, mixer := range []model.Mixer{model.FullAttention, model.WindowAttention} {
+		a := m.Attention(mixer)
+		full = max(full, a.Heads*(2*a.HeadDim+a.ValueDim)+a.KeyDim()+a.ValuesDim())
+	}
 	heads := m.NumAttentionHeads
 	// The indexer is done before latent attention uses the same scratch.
 	scratch := max(heads*(m.LatentDim()+m.KVLoraRank), indexerFloats(m))

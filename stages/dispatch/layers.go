@@ -127,6 +127,10 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 	if c.net.rope.channels > 0 {
 		table := c.net.rope.table(l.angles[:0], b.Rows)
 		r.EncodeUpload(gpu.Upload{Dst: l.rope, Src: gpu.FloatBytes(table)})
+		if windowRotary(c.cfg.Model) > 0 {
+			windows := c.net.windowRope.table(table, b.Rows)[len(table):]
+			r.EncodeUpload(gpu.Upload{Dst: l.windowRope, Src: gpu.FloatBytes(windows)})
+		}
 		if c.net.rope.growth != nil {
 			queries := c.net.rope.queryTable(table, b.Rows)[len(table):]
 			r.EncodeUpload(gpu.Upload{Dst: l.queryRope, Src: gpu.FloatBytes(queries)})

@@ -16,8 +16,19 @@ type rope struct {
 	still    int // channels of a query that are not rotated, before those that are
 }
 
-func newRope(m *model.Config) rope {
-	return rope{channels: m.RotaryDim, freq: m.RopeFrequencies(), factor: m.RopeMultiplier(), growth: m.QueryGrowth, still: m.QKNopeHeadDim}
+func newRope(m *model.Config, mixer model.Mixer) rope {
+	a := m.Attention(mixer)
+	return rope{channels: a.RotaryDim, freq: a.RopeFrequencies(), factor: a.RopeMultiplier(), growth: m.QueryGrowth, still: m.QKNopeHeadDim}
+}
+
+// windowRotary returns the channels of a row in the table of layers with a window; 0 if there are
+// none, or if they turn as others do.
+func windowRotary(m *model.Config) int {
+	full, window := m.Attention(model.FullAttention), m.Attention(model.WindowAttention)
+	if m.Sliding == nil || full.SameRope(&window) {
+		return 0
+	}
+	return window.RotaryDim
 }
 
 // table appends cosine and sine of every row's angles, [rows, channels/2, 2].

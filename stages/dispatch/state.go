@@ -66,6 +66,9 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 	for i := range l.kv {
 		l.kv[i] = l.kv[i][:0]
 	}
+	for i := range l.windows {
+		l.windows[i] = l.windows[i][:0]
+	}
 	for i := range l.state {
 		l.state[i] = l.state[i][:0]
 	}
@@ -155,6 +158,9 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 	m := s.cfg.Model
 	for i := range l.kv {
 		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)})
+	}
+	for i := range l.windows {
+		l.windows[i] = append(l.windows[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.windowKV(i, st.pages)})
 	}
 	expanded := expands(m, &g, s.cfg.ChunkRows)
 	for i := range l.latent {
