@@ -1,6 +1,10 @@
 package host
 
-import "github.com/moeflux/moeflux-actor/gpu"
+import (
+	"math"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
 
 // spanCut divides the spans of tiles into chunks. If there is one tile, which has all key-value
 // heads, each thread takes the same number of successive spans, and what is left over is divided
@@ -157,13 +161,29 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	if !spread || t.tiles >= 2*threads {
 		return
 	}
-	// A window is too short for its spans to be worth dividing.
-	if spans := cutSpans(t.tiles, 1, last, threads); spans.count > 1 && t.window == 0 {
-		t.phase, t.spans = attnSpans, spans
-	} else if t.tiles < threads {
-		t.perHead = max(1, t.perHead*t.tiles/threads)
-		t.count(group)
+	count := chunks(last, attnSpan)
+	if t.window > 0 { // too short for its spans to be worth dividing
+		count = 1
 	}
+	t.divideHeads(group, count, threads)
+	if count > 1 {
+		t.phase, t.spans = attnSpans, cutSpans(t.tiles, 1, last, threads)
+	}
+}
+
+// divideHeads divides the query heads of a tile, which has some spans, among several tiles if the
+// threads are done sooner then, although each tile reads the keys and values.
+func (t *attnTask) divideHeads(group, spans, threads int) {
+	const reading = 2 // takes as long as to compute with so many heads
+	per, least := t.perHead, math.MaxInt
+	for parts := 1; parts <= t.perHead; parts *= 2 {
+		heads := chunks(t.perHead, parts)
+		if took := chunks(t.tiles*parts*spans, threads) * (reading + heads); took < least {
+			per, least = heads, took
+		}
+	}
+	t.perHead = per
+	t.count(group)
 }
 
 func (t *attnTask) count(group int) {

@@ -113,7 +113,7 @@ func TestFewRows(t *testing.T) {
 	for _, variant := range Variants() {
 		for _, pageRows := range []int{64, 48, 200} {
 			var alone []float32
-			for _, threads := range []int{1, 2, 3, 5} {
+			for _, threads := range []int{1, 2, 3, 64} {
 				t.Run(fmt.Sprintf("variant=%s/pageRows=%d/threads=%d", variant, pageRows, threads), func(t *testing.T) {
 					d := openVariant(t, threads, variant)
 					place := func(x []float32) gpu.View {
@@ -190,6 +190,24 @@ func TestFewRows(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestDivideHeads checks how many pieces the attention of a row of 32 heads on 4 has: one for each
+// thread where there are many, and all query heads of a key-value head together where there are
+// few.
+func TestDivideHeads(t *testing.T) {
+	for _, c := range []struct{ threads, positions, pieces int }{
+		{4, 500, 8}, {8, 500, 8}, {16, 500, 16}, {32, 500, 32}, {64, 500, 64},
+		{16, 200, 16}, {64, 200, 32}, {8, 760, 24}, {16, 1000, 16}, {64, 4000, 64},
+	} {
+		a := attnTask{heads: 32, kvHeads: 4, perKV: 1, perHead: 8, perRow: 1, segments: []gpu.KVSegment{{Rows: 1}}}
+		a.count(8)
+		spans := chunks(c.positions, attnSpan)
+		a.divideHeads(8, spans, c.threads)
+		if got := a.tiles * spans; got != c.pieces {
+			t.Errorf("%d threads, %d positions: %d pieces, want %d", c.threads, c.positions, got, c.pieces)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 	}
 	for i := range t.uses {
 		w, ns := cost(&t.uses[i])
-		c := cutRows(&w, pieces(ns, 2*x.spread()*ns/max(total, 1)), count, 0)
+		c := cutRows(&w, t.kernels.unit(len(t.uses[i].pairs)), pieces(ns, 2*x.spread()*ns/max(total, 1)), count, 0)
 		t.cuts = append(t.cuts, c)
 		count += c.count
 	}

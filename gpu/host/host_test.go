@@ -99,9 +99,10 @@ func TestThreads(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the suite twice for each variant")
 	}
-	counts := []int{5}
+	processors(t, 8)
+	counts := []int{64}
 	if testenv.Rounds(1, 1, 2) > 1 {
-		counts = []int{2, 5}
+		counts = []int{2, 3, 5, 16, 64}
 	}
 	for _, variant := range Variants() {
 		want := gputest.Outputs(t, openVariant(t, 1, variant))

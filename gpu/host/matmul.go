@@ -110,14 +110,22 @@ type cut struct {
 	count int
 }
 
-// cutRows divides a matrix's rows into about want chunks, for rows of X of xBytes together.
-func cutRows(w *matrix, want, first, xBytes int) cut {
-	const unit = 2 * panelRows
+// cutRows divides a matrix's rows into about want chunks of whole units, for rows of X of xBytes
+// together.
+func cutRows(w *matrix, unit, want, first, xBytes int) cut {
 	per := chunks(chunks(w.rows, max(want, 1)), unit) * unit
 	if xBytes > blockX { // W is read more than once
 		per = min(per, max(unit, chunkW/w.rowBytes/unit*unit))
 	}
 	return cut{first: first, per: per, count: chunks(w.rows, per)}
+}
+
+// unit returns the rows of W that kernels take at once, for some rows of X.
+func (k *kernels) unit(rows int) int {
+	if rows == 1 {
+		return panelRows
+	}
+	return k.pair * panelRows
 }
 
 // nanoseconds estimates how long one thread takes to multiply w by rows of X.
@@ -216,7 +224,7 @@ func (x *executor) cutProducts(total int) int {
 		p := &t.products[i]
 		ns := x.kernels.nanoseconds(&p.w, t.rows)
 		want := pieces(ns, x.spread()*ns/max(total, 1))
-		p.cut = cutRows(&p.w, want, n, t.rows*p.in.width)
+		p.cut = cutRows(&p.w, x.kernels.unit(t.rows), want, n, t.rows*p.in.width)
 		p.perX = t.rows
 		if p.count < want { // W has few rows
 			p.perX = max(splitRows, chunks(t.rows, want/p.count))
