@@ -92,9 +92,7 @@ func (o *Experts) check(tabulated bool) error {
 	if !c.ok() {
 		return c.result()
 	}
-	if k := o.Clamp; k != (Clamp{}) && !(k.Limit > 0 && k.Alpha > 0 && k.Limit-k.Limit == 0 && k.Alpha-k.Alpha == 0) {
-		c.fail("Clamp is %v, want two numbers above 0, or none", k)
-	}
+	o.Clamp.check(&c)
 	inner, dim := o.Table.Experts[0].Gate.Rows, o.Table.Experts[0].Gate.Cols
 	pairs := product(o.Rows, o.TopK)
 	x := c.dense("X", o.X, o.Rows, dim)

@@ -35,7 +35,8 @@ func TestCheckExperts(t *testing.T) {
 		[]bad[Experts]{
 			{"bias in part", func(o *Experts) { o.Table.Experts[0].DownBias = floats(64) }, "none for its gate"},
 			{"bias of one expert", func(o *Experts) { o.Table.Experts[1].GateBias = floats(32) }, "none for its gate"},
-			{"a limit without alpha", func(o *Experts) { o.Clamp.Limit = 7 }, "Clamp"},
+			{"a limit below 0", func(o *Experts) { o.Clamp.Limit = -7 }, "Clamp"},
+			{"alpha below 0", func(o *Experts) { o.Clamp = Clamp{7, -1} }, "Clamp"},
 			{"alpha without a limit", func(o *Experts) { o.Clamp.Alpha = 1 }, "Clamp"},
 			{"no limit", func(o *Experts) { o.Clamp = Clamp{float32(math.Inf(1)), 1} }, "Clamp"},
 		},

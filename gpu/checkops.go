@@ -163,6 +163,7 @@ func (o *SwiGLU) Check() error {
 	y := c.dense("Y", o.Y, o.Rows, o.Dim)
 	c.sameOrApart("Gate", g, "Y", y)
 	c.sameOrApart("Up", u, "Y", y)
+	o.Clamp.check(&c)
 	return c.result()
 }
 

@@ -155,6 +155,7 @@ func TestCheckElements(t *testing.T) {
 		size("Rows", func(o *SwiGLU) *int { return &o.Rows }),
 		size("Dim", func(o *SwiGLU) *int { return &o.Dim }),
 		[]bad[SwiGLU]{
+			{"no limit", func(o *SwiGLU) { o.Clamp.Alpha = 1 }, "Clamp is {0 1}"},
 			same("shifted", func(o *SwiGLU) { o.Gate = floats(12); o.Y = o.Gate.Floats(3) }),
 			same("shifted Up", func(o *SwiGLU) { o.Up = floats(12); o.Y = o.Up.Floats(3) }),
 		}))

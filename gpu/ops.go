@@ -132,10 +132,12 @@ type SigmoidGate struct {
 	GRowStride, GHeadStride int // float32s
 }
 
-// SwiGLU is Y[r, i] = silu(Gate[r, i])·Up[r, i], all dense [Rows, Dim]; Y may be Gate or Up.
+// SwiGLU is Y[r, i] = silu(Gate[r, i])·Up[r, i], or the unit that Clamp asks for, all dense [Rows,
+// Dim]; Y may be Gate or Up.
 type SwiGLU struct {
 	Gate, Up, Y View
 	Rows, Dim   int
+	Clamp       Clamp
 }
 
 // Rope rotates the first Rotary channels of each head in place. Table is float32 [Rows, Rotary/2,
@@ -314,12 +316,21 @@ type Expert struct {
 // Biased reports whether the expert has biases.
 func (e *Expert) Biased() bool { return !e.GateBias.IsZero() }
 
-// Clamp bounds what a gated unit works on. With a Limit of 0 the unit is silu(g)·u; else it is
+// Clamp bounds what a gated unit works on. With a Limit of 0 the unit is silu(g)·u. With one it is,
+// of u between -Limit and Limit,
 //
-//	g·σ(Alpha·g)·(u + 1)  of min(g, Limit) and of u between -Limit and Limit
+//	g·σ(Alpha·g)·(u + 1)  of min(g, Limit)   if Alpha is not 0
+//	min(silu(g), Limit)·u                    if it is
 //
 // A NaN stays one.
 type Clamp struct{ Limit, Alpha float32 }
+
+// check reports bounds that are none.
+func (k Clamp) check(c *checker) {
+	if finite := k.Limit-k.Limit == 0 && k.Alpha-k.Alpha == 0; k != (Clamp{}) && !(finite && k.Limit > 0 && k.Alpha >= 0) {
+		c.fail("Clamp is %v, want a limit above 0 and an alpha of at least 0, or neither", k)
+	}
+}
 
 // TableBytes is the room that a device may want for its own form of one expert's entry in a table.
 const TableBytes = 128

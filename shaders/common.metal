@@ -24,3 +24,28 @@ inline uint key_of(float x) {
   if (bits == 0x80000000u) return 0x80000000u;
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
+
+#ifndef CLAMPED
+#define CLAMPED 0
+#endif
+// The two factors of a gated unit, see gpu.Clamp: CLAMPED 1 bounds gates before their activation, 2
+// after it. What is above the limit is compared, so that a NaN stays one.
+inline float gate_factor(float g, float limit, float alpha) {
+#if CLAMPED == 2
+  const float s = silu(g);
+  return s > limit ? limit : s;
+#elif CLAMPED
+  return silu(alpha * (g > limit ? limit : g));
+#else
+  return silu(g);
+#endif
+}
+inline float up_factor(float u, float limit, float alpha) {
+#if CLAMPED == 2
+  return u > limit ? limit : u < -limit ? -limit : u;
+#elif CLAMPED
+  return ((u > limit ? limit : u < -limit ? -limit : u) + 1.0f) / alpha;
+#else
+  return u;
+#endif
+}

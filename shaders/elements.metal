@@ -14,13 +14,18 @@ kernel void add(device float* a [[buffer(0)]],
   if (i < p.n) y[i] = a[i] + b[i];
 }
 
-// y = silu(gate)·up.
+struct UnitParams {
+  uint n;
+  float limit;
+  float alpha;
+};
+// y = silu(gate)·up, bounded where CLAMPED says so.
 kernel void swiglu(device float* gate [[buffer(0)]],
                    device float* up [[buffer(1)]],
                    device float* y [[buffer(2)]],
-                   constant AddParams& p [[buffer(3)]],
+                   constant UnitParams& p [[buffer(3)]],
                    uint i [[thread_position_in_grid]]) {
-  if (i < p.n) y[i] = silu(gate[i]) * up[i];
+  if (i < p.n) y[i] = gate_factor(gate[i], p.limit, p.alpha) * up_factor(up[i], p.limit, p.alpha);
 }
 
 struct GateParams {

@@ -8,9 +8,6 @@
 #ifndef BIASED
 #define BIASED 0
 #endif
-#ifndef CLAMPED
-#define CLAMPED 0
-#endif
 
 struct ExpertMatrix {
   device const uchar* codes;
@@ -41,22 +38,6 @@ struct ExpertParams {
   float limit;
   float alpha;
 };
-
-// The two factors of a gated unit. What is above the limit is compared, so that a NaN stays one.
-inline float gate_factor(float g, float limit, float alpha) {
-#if CLAMPED
-  return silu(alpha * (g > limit ? limit : g));
-#else
-  return silu(g);
-#endif
-}
-inline float up_factor(float u, float limit, float alpha) {
-#if CLAMPED
-  return ((u > limit ? limit : u < -limit ? -limit : u) + 1.0f) / alpha;
-#else
-  return u;
-#endif
-}
 
 inline Weights weights_of(device const ExpertMatrix& m, constant ExpertParams& p) {
   Weights w;

@@ -30,7 +30,7 @@ func limbKernels() (all []launch.Kernel) {
 					}
 					add("limbs_experts", c, "#define XROWS 8\n#define TILES 1\n#define SPLIT %d\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH %d\n",
 						layout, 1-wide, layout, 1-layout, wide*2)
-					add("limbs_experts", c, "#define XROWS 32\n#define TILES 2\n#define SPLIT 1\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH 0\n", wide, 1-layout, layout)
+					add("limbs_experts", c, "#define XROWS 32\n#define TILES 2\n#define SPLIT 1\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH 0\n", wide, 1-layout, 2*layout)
 				}
 			}
 		}

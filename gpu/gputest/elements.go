@@ -16,7 +16,9 @@ func elementCases() []testCase {
 	}
 	for _, rows := range []int{1, 3, 40} {
 		for _, alias := range []string{"", "Gate", "Up"} {
-			all = append(all, testCase{fmt.Sprintf("swiglu/rows=%d/alias=%s", rows, alias), func(s *setup) { swiglu(s, rows, 77, alias) }})
+			for _, clamp := range []gpu.Clamp{{}, {Limit: 0.75, Alpha: 1.702}, {Limit: 0.25}} {
+				all = append(all, testCase{fmt.Sprintf("swiglu/rows=%d/alias=%s/clamp=%v", rows, alias, clamp), func(s *setup) { swiglu(s, rows, 77, alias, clamp) }})
+			}
 		}
 		all = append(all,
 			testCase{fmt.Sprintf("sigmoidgate/rows=%d", rows), func(s *setup) { sigmoidGate(s, rows, 5, 24, 5*24, 24) }},
@@ -58,18 +60,18 @@ func aliased(s *setup, nameA string, a []float32, nameB string, b []float32, ali
 	return y, in
 }
 
-// swiglu: Y = silu(Gate)·Up.
-func swiglu(s *setup, rows, dim int, alias string) {
+// swiglu: Y = silu(Gate)·Up, or what clamp makes of them.
+func swiglu(s *setup, rows, dim int, alias string, clamp gpu.Clamp) {
 	n := rows * dim
 	gate, up := s.extreme(n), s.normal(n)
 	want, limit := make([]float64, n), make([]float64, n)
 	for i := range want {
-		want[i] = silu(float64(gate[i])) * float64(up[i])
-		limit[i] = functionTolerance*math.Abs(want[i]) + tiny
+		want[i], limit[i] = gated(clamp, float64(gate[i]), 0, float64(up[i]), 0)
+		limit[i] += tiny
 	}
 	y, in := aliased(s, "Gate", gate, "Up", up, alias)
 	y.expect(want, limit)
-	s.cmds.EncodeSwiGLU(gpu.SwiGLU{Gate: in[0], Up: in[1], Y: y.view(), Rows: rows, Dim: dim})
+	s.cmds.EncodeSwiGLU(gpu.SwiGLU{Gate: in[0], Up: in[1], Y: y.view(), Rows: rows, Dim: dim, Clamp: clamp})
 	s.run()
 }
 

@@ -19,7 +19,7 @@ func expertCases() []testCase {
 	p4 := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows)
 	q4, q8, f32 := quant.Affine(4, 64), quant.Affine(8, 32), quant.Format{}
 	biased := expertShape{dim: 256, inner: 64, rows: 9, topK: 3, experts: 7, biased: true}
-	for _, clamp := range []gpu.Clamp{{}, {Limit: 0.75, Alpha: 1.702}} {
+	for _, clamp := range []gpu.Clamp{{}, {Limit: 0.75, Alpha: 1.702}, {Limit: 0.25}} {
 		for _, f := range [][2]quant.Format{{quant.MXFP4, quant.MXFP4}, {p4, p4}, {q4, q8}, {quant.BF16, q4}} {
 			e := biased
 			e.gate, e.up, e.down, e.clamp = f[0], f[1], f[0], clamp
@@ -167,9 +167,14 @@ func addBias(y, off []float64, bias []float32) {
 func gated(c gpu.Clamp, g, gOff, u, uOff float64) (h, off float64) {
 	factor := silu(g)
 	if limit, alpha := float64(c.Limit), float64(c.Alpha); limit > 0 {
-		g, u = min(g, limit), min(max(u, -limit), limit)+1
-		factor = g * sigmoid(alpha*g)
-		uOff += 2 * unit * (math.Abs(u) + 1)
+		u = min(max(u, -limit), limit)
+		if alpha == 0 {
+			factor = min(factor, limit)
+		} else {
+			g, u = min(g, limit), u+1
+			factor = g * sigmoid(alpha*g)
+			uOff += 2 * unit * (math.Abs(u) + 1)
+		}
 	}
 	h = factor * u
 	return h, siluSlope*gOff*math.Abs(u) + math.Abs(factor)*uOff + functionTolerance*math.Abs(h)

@@ -27,17 +27,35 @@ type swigluTask struct {
 	*vectors
 	gate, up, y []float32
 	per         int
+	clamp       gpu.Clamp
 }
 
 func (t *swigluTask) do(_ *scratch, chunk int) {
 	i, end := chunk*t.per, min((chunk+1)*t.per, len(t.y))
+	if t.clamp.Limit > 0 {
+		bounded(t.clamp, t.y[i:end], t.gate[i:end], t.up[i:end])
+		return
+	}
 	t.vectors.swiglu(t.y[i:end], t.gate[i:end], t.up[i:end])
+}
+
+// bounded writes the units that a gpu.Clamp with a limit asks for to y, which may be either. The
+// products before it take a hundred times as long.
+func bounded(c gpu.Clamp, y, gate, up []float32) {
+	for i, u := range up {
+		u = min(max(u, -c.Limit), c.Limit)
+		if c.Alpha == 0 {
+			y[i] = min(silu(gate[i]), c.Limit) * u
+			continue
+		}
+		y[i] = silu(c.Alpha*min(gate[i], c.Limit)) * ((u + 1) / c.Alpha)
+	}
 }
 
 func (x *executor) runSwiGLU(o *gpu.SwiGLU) {
 	n := o.Rows * o.Dim
 	t := &x.swiglu
-	*t = swigluTask{x.vectors, floatsAt(o.Gate, n), floatsAt(o.Up, n), floatsAt(o.Y, n), x.width(n, lineFloats)}
+	*t = swigluTask{x.vectors, floatsAt(o.Gate, n), floatsAt(o.Up, n), floatsAt(o.Y, n), x.width(n, lineFloats), o.Clamp}
 	x.parallel(t, chunks(n, t.per), x.vectors.exponentials(n))
 	*t = swigluTask{}
 }

@@ -18,11 +18,19 @@ func (x *encoder) add(o *gpu.Add) {
 }
 
 func (x *encoder) swiglu(o *gpu.SwiGLU) {
-	x.begin(o, "swiglu")
+	x.begin(o, "swiglu", clampedBy(o.Clamp))
 	x.views(o.Gate, o.Up, o.Y)
-	constants(x, countParams{uint32(o.Rows * o.Dim)})
+	constants(x, unitParams{uint32(o.Rows * o.Dim), o.Clamp.Limit, o.Clamp.Alpha})
 	x.elements(o.Rows * o.Dim)
 }
+
+type unitParams struct {
+	n            uint32
+	limit, alpha float32
+}
+
+// clampedBy is the CLAMPED of the kernels.
+func clampedBy(c gpu.Clamp) int { return flag(c.Limit > 0) + flag(c.Limit > 0 && c.Alpha == 0) }
 
 type gateParams struct{ n, heads, dim, gRow, gHead uint32 }
 

@@ -55,7 +55,7 @@ type expertBatch struct {
 // inputs of downs lie where Scratch has a pair's first half.
 func (x *encoder) experts(o *gpu.Experts) error {
 	first := &o.Table.Experts[0]
-	b := expertBatch{o: o, wide: wideExperts(o), inner: first.Gate.Rows, dim: first.Gate.Cols, biased: flag(first.Biased()), clamped: flag(o.Clamp.Limit > 0)}
+	b := expertBatch{o: o, wide: wideExperts(o), inner: first.Gate.Rows, dim: first.Gate.Cols, biased: flag(first.Biased()), clamped: clampedBy(o.Clamp)}
 	if o.Table.At.IsZero() {
 		b.table = table(x, x.weightsOf(o.Table))
 	}

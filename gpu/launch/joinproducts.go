@@ -108,11 +108,11 @@ func apartProducts(all []*gpu.MatMul) bool {
 	return true
 }
 
-// gatedOf returns the operation after two products if it is the SwiGLU of their results and writes
-// nothing that they read.
+// gatedOf returns the operation after two products if it is the SwiGLU of their results, without
+// bounds, and writes nothing that they read.
 func gatedOf(op gpu.Op, gate, up *gpu.MatMul) *gpu.SwiGLU {
 	o, ok := op.(*gpu.SwiGLU)
-	if !ok || !gate.Bias.IsZero() || o.Rows != gate.Rows || o.Dim != gate.W.Rows || o.Dim != up.W.Rows ||
+	if !ok || o.Clamp.Limit > 0 || !gate.Bias.IsZero() || o.Rows != gate.Rows || o.Dim != gate.W.Rows || o.Dim != up.W.Rows ||
 		or(gate.YStride, o.Dim) != o.Dim || or(up.YStride, o.Dim) != o.Dim || address(o.Gate) != address(gate.Y) || address(o.Up) != address(up.Y) {
 		return nil
 	}

@@ -54,7 +54,7 @@ func codingDefines(c quant.Coding) string {
 // which encoders give their values.
 var kernelDefines = map[string][]string{
 	"add":                    {},
-	"swiglu":                 {},
+	"swiglu":                 {"CLAMPED"},
 	"sigmoid_gate":           {},
 	"copy_heads":             {},
 	"gather":                 {},

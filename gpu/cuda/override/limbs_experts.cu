@@ -6,16 +6,22 @@
 #define RESIDENT (XROWS > 8 ? 8 * (3 - TILES) : 24)
 #include "product.cu"
 
-// The two factors of a gated unit.
+// The two factors of a gated unit, see gpu.Clamp: CLAMPED 1 bounds gates before their activation, 2
+// after it. What is above the limit is compared, so that a NaN stays one.
 FN float gate_factor(float g, const ExpertParams& p) {
-#if CLAMPED
+#if CLAMPED == 2
+  const float s = silu(g);
+  return s > p.limit ? p.limit : s;
+#elif CLAMPED
   return silu(p.alpha * (g > p.limit ? p.limit : g));
 #else
   return silu(g);
 #endif
 }
 FN float up_factor(float u, const ExpertParams& p) {
-#if CLAMPED
+#if CLAMPED == 2
+  return u > p.limit ? p.limit : u < -p.limit ? -p.limit : u;
+#elif CLAMPED
   return ((u > p.limit ? p.limit : u < -p.limit ? -p.limit : u) + 1.0f) / p.alpha;
 #else
   return u;
