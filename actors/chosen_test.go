@@ -20,7 +20,10 @@ func choices(e *actors.Engine) (all []actors.Want) {
 	if e.Model().IndexTopK == 0 {
 		return nil
 	}
-	for i := range e.Model().Layers {
+	for i, l := range e.Model().Layers {
+		if l.Indexer == model.NoIndexer {
+			continue
+		}
 		all = append(all, actors.Want{Quantity: stages.DumpPositions, Layer: i})
 	}
 	return all
@@ -50,8 +53,8 @@ func chosenAs(m *model.Config, got []actors.Tensor, ref *fixtures.Numbers, name 
 	return true
 }
 
-// chosen returns the positions that row r of a dump attends to in layer i, and those that the
-// reference lists for row of the text; neither for a layer that attends to all.
+// chosen returns what row r of a dump attends to in layer i, and what the reference lists for row of
+// the text, positions or for each head blocks; neither for a layer that attends to all.
 func chosen(layer model.Layer, i int, got []actors.Tensor, ref *fixtures.Numbers, name string, r, row int) (x, want []int32) {
 	if layer.Indexer == model.NoIndexer {
 		return nil, nil
@@ -60,10 +63,20 @@ func chosen(layer model.Layer, i int, got []actors.Tensor, ref *fixtures.Numbers
 	if layer.Indexer == model.LowerIndexer {
 		own--
 	}
+	if layer.Mixer == model.FullAttention {
+		name = strings.Replace(name, "index_topk", "index_blocks", 1)
+	}
 	all, shape := ref.I32(name)
-	k := shape[2]
-	at := (own*shape[1] + row) * k
-	return stages.FindTensor(got, actors.Want{Quantity: stages.DumpPositions, Layer: i}).Ints[r*k : (r+1)*k], all[at : at+k]
+	heads, rows, k := 1, shape[len(shape)-2], shape[len(shape)-1]
+	if len(shape) == 4 {
+		heads = shape[1]
+	}
+	for h := range heads {
+		at := ((own*heads+h)*rows + row) * k
+		want = append(want, all[at:at+k]...)
+	}
+	width := heads * k
+	return stages.FindTensor(got, actors.Want{Quantity: stages.DumpPositions, Layer: i}).Ints[r*width : (r+1)*width], want
 }
 
 // budgeted opens a model whose indexers choose as many positions as is said.

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Arch is a supported architecture, named as in the checkpoint's model_type. The files of the
 // families declare them.
@@ -72,7 +75,7 @@ const (
 	SharedExpertUngated              // added unchanged
 )
 
-// Indexer is where the positions come from that a row of latent attention attends to.
+// Indexer is where it comes from what a row of softmax attention attends to.
 type Indexer uint8
 
 // The indexers.
@@ -82,8 +85,9 @@ const (
 	LowerIndexer                // those that the nearest layer below with an indexer of its own has chosen
 )
 
-// Clamp bounds gates and ups before they are multiplied: with a Limit, an expert's unit is
-// g·σ(Alpha·g)·(u+1) of g = min(gate, Limit) and u = up, between -Limit and Limit.
+// Clamp bounds gates and ups before they are multiplied. With a Limit, and u = up between -Limit and
+// Limit, a unit is g·σ(Alpha·g)·(u+1) of g = min(gate, Limit), or, with an Alpha of 0,
+// min(silu(gate), Limit)·u.
 type Clamp struct{ Limit, Alpha float64 }
 
 // Layer is what one decoder layer is composed of.
@@ -97,6 +101,9 @@ type Layer struct {
 	FFN          FFN
 	// MoEIndex counts the layers with routed experts before this one.
 	MoEIndex int
+	Clamp    Clamp // of routed experts; zero: none
+	// MLPClamp is that of the shared expert, or of a dense layer.
+	MLPClamp Clamp
 }
 
 // Config is a checkpoint's configuration. Fields keep the names of config.json in Go case; all that
@@ -145,12 +152,16 @@ type Config struct {
 	QKRopeHeadDim int
 	VHeadDim      int // of full attention, too, where values are narrower than keys; else 0
 
-	// The indexer of latent attention; 0 where rows attend to all positions. It has IndexNHeads
-	// queries of IndexHeadDim channels, of which it rotates the first QKRopeHeadDim, and one key a
-	// position. Rows attend to the IndexTopK positions that it scores highest.
+	// The indexer; 0 where rows attend to all positions. It has IndexNHeads queries of IndexHeadDim
+	// channels, of which it rotates the first RotaryDim, and one key a position. Rows of latent
+	// attention attend to the IndexTopK positions that it scores highest. With full attention it
+	// has a query for each key-value head, whose heads attend to IndexTopK blocks of IndexBlock
+	// positions: the row's own and the IndexLocal-1 before it, and of the others those with the
+	// position that it scores highest.
 	IndexNHeads            int
 	IndexHeadDim           int
 	IndexTopK              int
+	IndexBlock, IndexLocal int // 0, 0 with latent attention
 	IndexerRopeInterleaved bool
 
 	// Linear attention.
@@ -179,7 +190,6 @@ type Config struct {
 	NGroup, TopKGroup   int
 	RoutedScalingFactor float32 // what the weights are multiplied by in the end
 	ExpertBias          bool    // all three projections of routed experts have biases
-	Clamp               Clamp   // of routed experts; zero: none
 
 	// EOSTokenIDs end a text: config.json's and generation_config.json's together, ascending.
 	EOSTokenIDs []int32
@@ -216,6 +226,18 @@ func (c *Config) Count(m Mixer) int {
 		}
 	}
 	return n
+}
+
+// IndexBudget returns up to how many positions rows attend to all although a layer has an indexer; 0
+// if none has.
+func (c *Config) IndexBudget() int { return c.IndexTopK * max(c.IndexBlock, 1) }
+
+// IndexLists returns how many lists of IndexTopK entries an indexer makes for a row.
+func (c *Config) IndexLists() int {
+	if c.IndexBlock > 0 {
+		return c.IndexNHeads
+	}
+	return 1
 }
 
 // Indexers returns how many layers have an indexer of their own.
@@ -260,15 +282,19 @@ func (c *Config) Sizes() []Size {
 	if c.KVLoraRank > 0 {
 		headDim, kvHeads = 0, 0 // derived; what config.json may say of them means nothing
 	}
+	index := *c
+	if c.IndexBlock > 0 {
+		index = Config{} // in an object of their own
+	}
 	return slices.DeleteFunc([]Size{
 		{"hidden_size", c.HiddenSize},
 		{"num_hidden_layers", c.NumHiddenLayers},
 		{"num_attention_heads", c.NumAttentionHeads},
-		{"num_key_value_heads", kvHeads},
+		{cmp.Or(keys.kvHeads, "num_key_value_heads"), kvHeads},
 		{"head_dim", headDim},
 		{"vocab_size", c.VocabSize},
 		{keys.experts, c.NumExperts},
-		{"num_experts_per_tok", c.NumExpertsPerTok},
+		{cmp.Or(keys.picks, picksKey), c.NumExpertsPerTok},
 		{keys.width, c.MoEIntermediateSize},
 		{keys.shared, shared},
 		{"linear_num_value_heads", c.LinearNumValueHeads},
@@ -276,14 +302,14 @@ func (c *Config) Sizes() []Size {
 		{"linear_key_head_dim", c.LinearKeyHeadDim},
 		{"linear_value_head_dim", c.LinearValueHeadDim},
 		{"linear_conv_kernel_dim", c.LinearConvKernelDim},
-		{"intermediate_size", c.IntermediateSize},
+		{cmp.Or(keys.dense, denseKey), c.IntermediateSize},
 		{"q_lora_rank", c.QLoraRank},
 		{"kv_lora_rank", c.KVLoraRank},
 		{"qk_nope_head_dim", c.QKNopeHeadDim},
 		{"qk_rope_head_dim", c.QKRopeHeadDim},
 		{"v_head_dim", c.VHeadDim},
-		{"index_n_heads", c.IndexNHeads},
-		{"index_head_dim", c.IndexHeadDim},
-		{"index_topk", c.IndexTopK},
+		{"index_n_heads", index.IndexNHeads},
+		{"index_head_dim", index.IndexHeadDim},
+		{"index_topk", index.IndexTopK},
 	}, func(s Size) bool { return s.Value == 0 })
 }

@@ -25,7 +25,7 @@ func parseDeepseekV3(r *reader, f *family, c *Config) {
 	r.oneOf("topk_method", "noaux_tc")
 	parseSigmoidRouter(r, f, c)
 	parseSharedExperts(r, f, c)
-	r.compose(c, uniform(c, LatentAttention), parseFirstDense(r, c))
+	r.compose(f, c, uniform(c, LatentAttention), parseFirstDense(r, c))
 }
 
 // implyDeepseekV3 fills in the context that rope_scaling stretches to, and the ids of the published

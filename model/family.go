@@ -10,7 +10,7 @@ import (
 // it, how that is read, and what is particular about its checkpoints.
 var families = []*family{
 	&qwen35MoE, &qwen3Next, &qwen3MoE, &deepseekV3, &kimiK2, &glm4MoE, &deepseekV32, &glmMoEDSA, &miniMaxM2, &hyV3, &mistral4,
-	&gptOss, &miMoV2Flash,
+	&gptOss, &miMoV2Flash, &miniMaxM3,
 }
 
 // family is one architecture.
@@ -22,9 +22,10 @@ type family struct {
 	// gguf is what general.architecture of a GGUF file calls the family; "" if another has that.
 	gguf string
 	// toolCalls is the form of calls that the family is trained on, as Arch.ToolCalls says.
-	toolCalls string
-	keys      sizeKeys
-	defaults  defaults
+	toolCalls  string
+	keys       sizeKeys
+	activation string // what hidden_act may be; "": silu
+	defaults   defaults
 	// norm is what config.json calls the epsilon of norms; "" is rms_norm_eps.
 	norm       string
 	checkpoint Checkpoint
@@ -41,7 +42,15 @@ type sizeKeys struct {
 	// shared is the width of the shared expert or, if counted, how many of width it is made of
 	shared  string
 	counted bool
+	// Further keys of those who have names of their own; "": as others call them.
+	kvHeads, picks, dense string
 }
+
+// What most families call the experts that a token picks, and the width of dense layers.
+const (
+	picksKey = "num_experts_per_tok"
+	denseKey = "intermediate_size"
+)
 
 // defaults are the values of keys that a configuration may leave out.
 type defaults struct {
@@ -55,8 +64,11 @@ type Checkpoint struct {
 	// checkpoint, and those that all families have in a pack.
 	Rename []string
 	// ZeroCentred means that norms are stored as w of 1+w in checkpoints as they were trained.
-	// Those that mlx-lm converted hold 1+w.
+	// Those that mlx-lm converted hold 1+w; the shape of a convolution tells which it is.
 	ZeroCentred bool
+	// TrainedAlone means that norms are so in checkpoints as they were trained, and that those of
+	// mlx-lm are refused: the family has no convolution that would tell what they hold.
+	TrainedAlone bool
 	// FloatRouter means that routers are never quantised: they work on the numbers as trained.
 	FloatRouter bool
 	// InTurns means that experts that are stacked as they were trained have gate and up in turns,

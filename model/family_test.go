@@ -100,6 +100,12 @@ var (
 	minimax = with(common, keys{"model_type": "minimax_m2", "rotary_dim": 16, "num_local_experts": 8, "intermediate_size": 64, "use_qk_norm": true,
 		"qk_norm_type": "per_layer", "scoring_func": "sigmoid", "use_routing_bias": true, "shared_intermediate_size": 0, "attn_type_list": []int{1, 1, 1, 1},
 		"sliding_window": json.RawMessage("null"), "num_mtp_modules": 3})
+	minimax3 = with(common, keys{"hidden_act": "swigluoai", "rotary_dim": 16, "num_local_experts": 8, "intermediate_size": 64, "dense_intermediate_size": 96,
+		"shared_intermediate_size": 64, "n_shared_experts": 1, "use_qk_norm": true, "qk_norm_type": "per_head", "use_gemma_norm": true, "scoring_func": "sigmoid",
+		"use_routing_bias": true, "routed_scaling_factor": 2.0, "moe_layer_freq": []int{0, 1, 1, 1}, "swiglu_alpha": 1.702, "swiglu_limit": 7.0,
+		"sparse_attention_config": sparse})
+	sparse = keys{"use_sparse_attention": true, "sparse_attention_freq": []int{0, 1, 0, 1}, "sparse_disable_index_value": []int{0, 1, 0, 1}, "sparse_num_index_heads": 2,
+		"sparse_index_dim": 24, "sparse_topk_blocks": 16, "sparse_block_size": 128, "sparse_local_block": 1, "sparse_init_block": 0, "sparse_score_type": "max"}
 	hunyuan = with(common, keys{"model_type": "hy_v3", "num_experts": 8, "num_shared_experts": 1, "moe_intermediate_size": 64, "expert_hidden_dim": 64,
 		"intermediate_size": 96, "first_k_dense_replace": 1, "route_norm": true, "router_scaling_factor": 2.826, "qk_norm": true, "attention_bias": false,
 		"mlp_bias": false, "moe_router_use_sigmoid": true, "moe_router_enable_expert_bias": true, "num_nextn_predict_layers": 1})
@@ -196,8 +202,17 @@ func TestParseConfigFamilyForms(t *testing.T) {
 		{"glm_moe_dsa by letters", with(glm5, keys{"index_topk_pattern": "FFSF"}), func(c *config) bool { return indexersOf(c) == "01.2" }},
 		{"glm_moe_dsa by a step", with(glm5, keys{"num_hidden_layers": 12, "index_topk_freq": 4, "index_skip_topk_offset": 3}),
 			func(c *config) bool { return indexersOf(c) == "012...3...4." }},
+		{"minimax_m3_vl", keys{"model_type": "minimax_m3_vl", "text_config": minimax3, "vision_config": keys{"model_type": "clip_vision_model"}}, func(c *config) bool {
+			clamp := model.Clamp{Limit: 7, Alpha: 1.702}
+			return c.Arch == model.MiniMaxM3 && c.QKNorm == model.QKNormPerHead && c.RotaryDim == 16 && c.Scoring == model.SigmoidScores && c.CorrectionBias &&
+				c.RoutedScalingFactor == 2 && c.SharedExpert == model.SharedExpertUngated && c.SharedExpertIntermediateSize == 64 && c.IntermediateSize == 96 &&
+				slices.Equal(c.MoELayers(), []int{1, 2, 3}) && c.Layers[0].MLPClamp == clamp && c.Layers[3].Clamp == clamp && indexersOf(c) == "-0-1" &&
+				c.IndexNHeads == 2 && c.IndexHeadDim == 24 && c.IndexTopK == 16 && c.IndexBlock == 128 && c.IndexLocal == 1 && c.IndexBudget() == 2048 && c.IndexLists() == 2
+		}},
+		{"minimax_m3_vl that attends to all positions", keys{"model_type": "minimax_m3_vl", "text_config": with(minimax3, keys{"sparse_attention_config": nil})},
+			func(c *config) bool { return indexersOf(c) == "----" && c.IndexTopK == 0 && c.IndexBlock == 0 }},
 		{"gpt_oss", gptOss, func(c *config) bool {
-			return c.AttentionBias && c.OutputBias && c.AttentionSinks && c.RouterBias && c.ExpertBias && c.Clamp == model.Clamp{Limit: 7, Alpha: 1.702} && c.QKNorm == model.NoQKNorm &&
+			return c.AttentionBias && c.OutputBias && c.AttentionSinks && c.RouterBias && c.ExpertBias && c.Layers[1].Clamp == model.Clamp{Limit: 7, Alpha: 1.702} && c.Layers[1].MLPClamp == model.Clamp{} && c.QKNorm == model.NoQKNorm &&
 				c.RotaryDim == 32 && c.Scoring == model.SoftmaxScores && c.NormTopKProb && c.YaRN.Factor == 32 && !c.YaRN.Truncate && c.AttentionScale() == 1/math.Sqrt(32) &&
 				math.Abs(c.RopeMultiplier()-1.3465736) < 1e-7
 		}},
@@ -213,7 +228,7 @@ func TestParseConfigFamilyForms(t *testing.T) {
 				full == model.Attention{Heads: 4, KVHeads: 2, HeadDim: 32, ValueDim: 24, RotaryDim: 16, RopeTheta: 1e6} &&
 				window == model.Attention{Heads: 4, KVHeads: 4, HeadDim: 32, ValueDim: 24, RotaryDim: 16, RopeTheta: 1e4, Sinks: true, Window: 128}
 		}},
-		{"gpt_oss, defaults", with(gptOss, keys{"swiglu_limit": nil, "attention_bias": nil}), func(c *config) bool { return c.OutputBias && c.Clamp.Limit == 7 }},
+		{"gpt_oss, defaults", with(gptOss, keys{"swiglu_limit": nil, "attention_bias": nil}), func(c *config) bool { return c.OutputBias && c.Layers[0].Clamp.Limit == 7 }},
 		{"mistral4", mistral, func(c *config) bool {
 			return c.Scoring == model.SoftmaxScores && !c.CorrectionBias && c.RopeInterleaved && c.NormTopKProb && c.RoutedScalingFactor == 2.5 &&
 				reflect.DeepEqual(c.QueryGrowth, &model.QueryGrowth{Beta: 0.1, Every: 16}) && reflect.DeepEqual(c.Layers, layersOf(model.LatentAttention, "dmmm"))
@@ -262,7 +277,8 @@ func mixersOf(c *model.Config) string {
 	return b.String()
 }
 
-// indexersOf shows which layers have indexers: their index, or a dot for those that share a choice.
+// indexersOf shows which layers have indexers: their index, a dot for those that share a choice, or
+// a dash.
 func indexersOf(c *model.Config) string {
 	var b strings.Builder
 	for _, l := range c.Layers {
@@ -271,14 +287,25 @@ func indexersOf(c *model.Config) string {
 			fmt.Fprint(&b, l.IndexerIndex)
 		case model.LowerIndexer:
 			b.WriteByte('.')
+		default:
+			b.WriteByte('-')
 		}
 	}
 	return b.String()
 }
 
+// sparseWith returns the sparse attention of a MiniMax-M3 with one key changed.
+func sparseWith(key string, value any) string {
+	raw, err := json.Marshal(with(sparse, keys{key: value}))
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
 func TestParseConfigFamilyRefuses(t *testing.T) {
 	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral, "gpt_oss": gptOss, "windowed": with(gptOss, keys{"layer_types": nil}), "mimo_v2_flash": miMo,
-		"deepseek_v32": indexed, "glm_moe_dsa": glm5}
+		"deepseek_v32": indexed, "glm_moe_dsa": glm5, "minimax_m3_vl": with(minimax3, keys{"model_type": "minimax_m3_vl"})}
 	for _, c := range []struct{ family, key, value, names string }{
 		{"qwen3_moe", "num_experts", "", "num_experts"},
 		{"qwen3_moe", "attention_bias", "true", "attention_bias"},
@@ -344,6 +371,23 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"mimo_v2_flash", "n_group", "2", "n_group"},
 		{"mimo_v2_flash", "n_shared_experts", "1", "n_shared_experts"},
 		{"mimo_v2_flash", "layernorm_epsilon", "", "layernorm_epsilon"},
+		{"minimax_m3_vl", "hidden_act", `"silu"`, "hidden_act"},
+		{"minimax_m3_vl", "use_gemma_norm", "false", "use_gemma_norm"},
+		{"minimax_m3_vl", "qk_norm_type", `"per_layer"`, "qk_norm_type"},
+		{"minimax_m3_vl", "n_shared_experts", "2", "n_shared_experts"},
+		{"minimax_m3_vl", "moe_layer_freq", "", "moe_layer_freq"},
+		{"minimax_m3_vl", "moe_layer_freq", "[0,1,1]", "moe_layer_freq"},
+		{"minimax_m3_vl", "moe_layer_freq", "[0,1,1,2]", "moe_layer_freq"},
+		{"minimax_m3_vl", "dense_intermediate_size", "", "dense_intermediate_size"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_num_index_heads", 4), "sparse_attention_config.sparse_num_index_heads"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_index_dim", 8), "sparse_attention_config.sparse_index_dim"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_local_block", 0), "sparse_attention_config.sparse_local_block"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_local_block", 17), "sparse_attention_config.sparse_local_block"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_init_block", 1), "sparse_attention_config.sparse_init_block"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_score_type", "mean"), "sparse_attention_config.sparse_score_type"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_disable_index_value", []int{0, 0, 0, 1}), "sparse_attention_config.sparse_disable_index_value"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_attention_freq", []int{0, 0, 0, 0}), "sparse_attention_config.sparse_attention_freq"},
+		{"minimax_m3_vl", "sparse_attention_config", sparseWith("sparse_topk_blocks", nil), "sparse_attention_config.sparse_topk_blocks"},
 		{"gpt_oss", "layer_types", `["full_attention"]`, "layer_types"},
 		{"gpt_oss", "layer_types", `["full_attention","full_attention","full_attention","linear_attention"]`, "layer_types"},
 		{"gpt_oss", "swiglu_limit", "0", "swiglu_limit"},

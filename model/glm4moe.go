@@ -24,5 +24,5 @@ func parseGlm4MoE(r *reader, f *family, c *Config) {
 	r.oneOf("topk_method", "noaux_tc")
 	parseSigmoidRouter(r, f, c)
 	parseSharedExperts(r, f, c)
-	r.compose(c, onlyFullAttention(r, c), parseFirstDense(r, c))
+	r.compose(f, c, onlyFullAttention(r, c), parseFirstDense(r, c))
 }

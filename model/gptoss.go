@@ -30,7 +30,10 @@ func parseGptOss(r *reader, f *family, c *Config) {
 	parseExperts(r, f, c)
 	r.require("norm_topk_prob", true)
 	c.RouterBias, c.ExpertBias = true, true
-	c.Clamp = Clamp{Limit: r.floatOr("swiglu_limit", 0, 1e6, 7), Alpha: 1.702}
 	mixers := parseSliding(r, c, func(layer int) bool { return layer%2 == 0 })
-	r.compose(c, mixers, func(int) bool { return true })
+	r.compose(f, c, mixers, func(int) bool { return true })
+	clamp := Clamp{Limit: r.floatOr("swiglu_limit", 0, 1e6, 7), Alpha: 1.702}
+	for i := range c.Layers {
+		c.Layers[i].Clamp = clamp
+	}
 }

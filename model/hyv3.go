@@ -37,5 +37,5 @@ func parseHyV3(r *reader, f *family, c *Config) {
 	c.NormTopKProb = r.bool("route_norm", f.defaults.normTopK)
 	c.RoutedScalingFactor = float32(r.float("router_scaling_factor", 1e-6, 1e6))
 	parseSharedExperts(r, f, c)
-	r.compose(c, onlyFullAttention(r, c), parseMLPTypes(r, c, 1))
+	r.compose(f, c, onlyFullAttention(r, c), parseMLPTypes(r, c, 1))
 }

@@ -1,5 +1,7 @@
 package model
 
+import "cmp"
+
 // parseLayerTypes reads the mixer of each layer of a hybrid model, from layer_types or, where
 // absent, full_attention_interval. It returns nil if they are not known.
 func parseLayerTypes(r *reader, c *Config) []Mixer {
@@ -112,7 +114,7 @@ func parseMLPTypes(r *reader, c *Config, dense int) func(int) bool {
 }
 
 // compose fills in the layers, and reads the width of the dense ones if there are any.
-func (r *reader) compose(c *Config, mixers []Mixer, moe func(int) bool) {
+func (r *reader) compose(f *family, c *Config, mixers []Mixer, moe func(int) bool) {
 	var count [numMixers]int
 	experts := 0
 	for i, m := range mixers {
@@ -125,7 +127,7 @@ func (r *reader) compose(c *Config, mixers []Mixer, moe func(int) bool) {
 		c.Layers = append(c.Layers, l)
 	}
 	if experts < len(c.Layers) {
-		c.IntermediateSize = r.int("intermediate_size", 1, maxWidth)
+		c.IntermediateSize = r.int(cmp.Or(f.keys.dense, denseKey), 1, maxWidth)
 	}
 	if experts == 0 && len(c.Layers) > 0 {
 		r.fail("num_hidden_layers", "none of the %d layers has experts", len(c.Layers))

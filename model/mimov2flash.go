@@ -50,7 +50,7 @@ func parseMiMoV2Flash(r *reader, f *family, c *Config) {
 	if c.Sliding != nil {
 		parseMiMoWindow(r, c)
 	}
-	r.compose(c, mixers, moe)
+	r.compose(f, c, mixers, moe)
 }
 
 // parseMiMoWindow reads what layers with a window have of their own.

@@ -40,5 +40,5 @@ func parseMiniMaxM2(r *reader, f *family, c *Config) {
 	r.zero(f.keys.shared)
 	c.Scoring = SigmoidScores
 	c.CorrectionBias = r.bool("use_routing_bias", true)
-	r.compose(c, onlyFullAttention(r, c), func(int) bool { return true })
+	r.compose(f, c, onlyFullAttention(r, c), func(int) bool { return true })
 }

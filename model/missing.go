@@ -11,7 +11,6 @@ var missing = map[string]string{
 	"glm5_next":        "the delta rule with a decay for each channel, and hyper-connections",
 	"granitemoehybrid": "Mamba-2 layers",
 	"kimi_linear":      "the delta rule with a decay for each channel",
-	"minimax_m3_vl":    "attention to chosen blocks of keys, and the clamped SwiGLU",
 	"nemotron_h":       "Mamba-2 layers, and experts with a squared ReLU",
 	"qwen4_exp":        "hyper-connections, sparse attention and the n-gram embedding",
 	"step3p5":          "sliding windows with another number of heads, and a gate for each head",

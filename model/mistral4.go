@@ -21,5 +21,5 @@ func parseMistral4(r *reader, f *family, c *Config) {
 	r.intOr("topk_group", 1, 1, 1)
 	c.RoutedScalingFactor = float32(r.floatOr("routed_scaling_factor", 1e-6, 1e6, 1))
 	parseSharedExperts(r, f, c)
-	r.compose(c, uniform(c, LatentAttention), parseFirstDense(r, c))
+	r.compose(f, c, uniform(c, LatentAttention), parseFirstDense(r, c))
 }

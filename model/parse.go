@@ -129,7 +129,7 @@ func parseCommon(r, top *reader, f *family, c *Config) {
 	} else {
 		c.TieWordEmbeddings = top.bool("tie_word_embeddings", false)
 	}
-	r.oneOf("hidden_act", "silu")
+	r.oneOf("hidden_act", cmp.Or(f.activation, "silu"))
 }
 
 // parseSpecialTokens gathers the ids that end a text from every place that names some, and takes

@@ -1,12 +1,15 @@
 package model
 
+import "cmp"
+
 // parseFullAttention reads heads and rotary embedding of softmax attention.
 func parseFullAttention(r *reader, f *family, c *Config) {
 	c.NumAttentionHeads = r.int("num_attention_heads", 1, maxHeads)
-	c.NumKeyValueHeads = r.int("num_key_value_heads", 1, maxHeads)
+	groups := cmp.Or(f.keys.kvHeads, "num_key_value_heads")
+	c.NumKeyValueHeads = r.int(groups, 1, maxHeads)
 	c.HeadDim = r.int("head_dim", 1, maxHeadDim)
 	if n, kv := c.NumAttentionHeads, c.NumKeyValueHeads; n > 0 && kv > 0 && n%kv != 0 {
-		r.fail("num_attention_heads", "%d does not divide among num_key_value_heads %d", n, kv)
+		r.fail("num_attention_heads", "%d does not divide among %s %d", n, groups, kv)
 	}
 	parsePartialRope(r, f, c)
 }

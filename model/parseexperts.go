@@ -1,15 +1,17 @@
 package model
 
+import "cmp"
+
 // parseExperts reads the routed experts, with a softmax router without groups unless the caller
 // changes that.
 func parseExperts(r *reader, f *family, c *Config) {
 	c.NumExperts = r.int(f.keys.experts, 1, maxExperts)
-	c.NumExpertsPerTok = r.int("num_experts_per_tok", 1, maxExperts)
+	c.NumExpertsPerTok = r.int(cmp.Or(f.keys.picks, picksKey), 1, maxExperts)
 	c.MoEIntermediateSize = r.int(f.keys.width, 1, maxWidth)
 	c.NormTopKProb = r.bool("norm_topk_prob", f.defaults.normTopK)
 	c.NGroup, c.TopKGroup, c.RoutedScalingFactor = 1, 1, 1
 	if k, n := c.NumExpertsPerTok, c.NumExperts; k > 0 && n > 0 && k > n {
-		r.fail("num_experts_per_tok", "%d is more than %s %d", k, f.keys.experts, n)
+		r.fail(cmp.Or(f.keys.picks, picksKey), "%d is more than %s %d", k, f.keys.experts, n)
 	}
 }
 

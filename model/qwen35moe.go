@@ -19,7 +19,7 @@ func parseQwen35MoE(r *reader, f *family, c *Config) {
 	if raw, ok := r.get("mlp_only_layers"); ok && len(r.ints("mlp_only_layers", raw)) > 0 {
 		r.fail("mlp_only_layers", "layers without experts are not supported in %s", f.arch)
 	}
-	r.compose(c, parseLayerTypes(r, c), func(int) bool { return true })
+	r.compose(f, c, parseLayerTypes(r, c), func(int) bool { return true })
 }
 
 // implyQwen35MoE fills in what all published models of this family have.

@@ -19,5 +19,5 @@ func parseQwen3MoE(r *reader, f *family, c *Config) {
 	c.QKNorm = QKNormPerHead
 	parseExperts(r, f, c)
 	r.zero(f.keys.shared)
-	r.compose(c, onlyFullAttention(r, c), parseSparseLayers(r, c))
+	r.compose(f, c, onlyFullAttention(r, c), parseSparseLayers(r, c))
 }

@@ -14,5 +14,5 @@ var qwen3Next = family{
 // parseQwen3Next reads qwen3_next: the arithmetic of qwen3_5_moe, but layers may be dense.
 func parseQwen3Next(r *reader, f *family, c *Config) {
 	parseHybrid(r, f, c)
-	r.compose(c, parseLayerTypes(r, c), parseSparseLayers(r, c))
+	r.compose(f, c, parseLayerTypes(r, c), parseSparseLayers(r, c))
 }

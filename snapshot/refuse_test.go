@@ -227,7 +227,7 @@ func TestShapeValidate(t *testing.T) {
 		{"indexed", func(s *Shape) { s.IndexDim = huge }},
 		{"indexed", func(s *Shape) { s.Indexers = nil }},
 		{"indexed", func(s *Shape) { s.Indexers = s.Indexers[:2] }},
-		{"indexed", func(s *Shape) { s.Layers[0] = ful }},
+		{"blocks", func(s *Shape) { s.Layers[1] = lin }},
 		{"indexed", func(s *Shape) { s.IndexGroup = 2 }},
 	} {
 		s := *shapes[c.shape]

@@ -48,11 +48,12 @@ const (
 	sealTail          = 4 + sumsBytes
 )
 
-// Kinds of layers in a seal: of latent attention with an indexer, and of attention with a window.
-// The others are their mixers.
+// Kinds of layers in a seal: of latent attention with an indexer, of attention with a window, and of
+// full attention with an indexer. The others are their mixers.
 const (
-	kindIndexed = byte(model.LatentAttention) + 1
-	kindWindow  = kindIndexed + 1
+	kindIndexed = byte(model.LatentAttention) + 1 + iota
+	kindWindow
+	kindIndexedFull
 )
 
 // kinds returns the layers as a seal lists them.
@@ -65,6 +66,9 @@ func (s *Shape) kinds() []byte {
 		}
 		if s.Indexers != nil && s.Indexers[i] {
 			out[i] = kindIndexed
+			if m == model.FullAttention {
+				out[i] = kindIndexedFull
+			}
 		}
 	}
 	return out
@@ -73,11 +77,14 @@ func (s *Shape) kinds() []byte {
 // ofKinds returns the layers that a seal lists, and which of them have indexers; nil if none has.
 func ofKinds(kinds []byte) (layers []model.Mixer, indexers []bool) {
 	for i, k := range kinds {
-		if k == kindIndexed {
+		if k == kindIndexed || k == kindIndexedFull {
 			if indexers == nil {
 				indexers = make([]bool, len(kinds))
 			}
-			k, indexers[i] = byte(model.LatentAttention), true
+			indexers[i] = true
+			if k = byte(model.LatentAttention); kinds[i] == kindIndexedFull {
+				k = byte(model.FullAttention)
+			}
 		}
 		m := model.Mixer(k)
 		if k == kindWindow {
@@ -210,8 +217,8 @@ func parseSeal(raw []byte, layers, tokens int) (*sealed, error) {
 	}
 	s.kinds = raw[sealFixed:][:layers]
 	for i, k := range s.kinds {
-		if k > kindIndexed {
-			return nil, &Error{Kind: ErrSeal, Field: "kind", Layer: i, Got: int64(k), Want: int64(kindIndexed)}
+		if k > kindIndexedFull {
+			return nil, &Error{Kind: ErrSeal, Field: "kind", Layer: i, Got: int64(k), Want: int64(kindIndexedFull)}
 		}
 	}
 	if tokens > 0 {

@@ -135,7 +135,7 @@ func TestSealLies(t *testing.T) {
 		{"more tokens", sealAtTokens, 3, ErrTruncated, "seal", -1},
 		{"fewer tokens", sealAtTokens, 1, ErrTrailing, "seal", -1},
 		{"absurd tokens", sealAtTokens, maxLen + 1, ErrSeal, "seal tokens", -1},
-		{"unknown kind", sealFixed - 2, 0x04000000, ErrSeal, "kind", 1},
+		{"unknown kind", sealFixed - 2, 0x06000000, ErrSeal, "kind", 1},
 		{"other kinds", sealFixed - 2, 0x00010000, ErrShape, "seal layers", -1},
 	} {
 		lie := reseal(put(file, at+c.at, c.value), at)

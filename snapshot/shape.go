@@ -141,7 +141,7 @@ func (s *Shape) validateIndexers(check func(ok bool, format string, args ...any)
 	check((s.Indexers == nil) == (s.IndexDim == 0), "keys of %d channels for %d layers with and without indexers", s.IndexDim, len(s.Indexers))
 	check(s.Indexers == nil || len(s.Indexers) == len(s.Layers), "%d layers with and without indexers, want %d", len(s.Indexers), len(s.Layers))
 	for i, own := range s.Indexers {
-		check(!own || i < len(s.Layers) && s.Layers[i] == model.LatentAttention, "layer %d has an indexer, but no latent attention", i)
+		check(!own || i < len(s.Layers) && grows(s.Layers[i]), "layer %d has an indexer, but no attention to positions", i)
 	}
 }
 
@@ -211,11 +211,11 @@ func (s *Shape) blocks(layer, positions int) (b [3]block) {
 		b[0], b[1] = s.softmaxBlocks(s.WindowKVHeads, kept, positions-kept)
 	case model.LatentAttention:
 		b[0], b[1] = block{Latents, positions, rowBytes(s.KVLoraRank, s.LatentGroup), 0}, block{RotatedKeys, positions, rowBytes(s.RopeDim, s.LatentGroup), 0}
-		if s.Indexers != nil && s.Indexers[layer] {
-			b[2] = block{IndexKeys, positions, rowBytes(s.IndexDim, s.IndexGroup), 0}
-		}
 	default:
 		b[0], b[1] = block{Convolution, s.ConvRows, s.ConvDim * 4, 0}, block{Recurrence, s.ValueHeads, s.ValueDim * s.KeyDim * 4, 0}
+	}
+	if s.Indexers != nil && s.Indexers[layer] {
+		b[2] = block{IndexKeys, positions, rowBytes(s.IndexDim, s.IndexGroup), 0}
 	}
 	return b
 }

@@ -28,11 +28,13 @@ var shapes = map[string]*Shape{
 	"recurrent": {Layers: []model.Mixer{lin, lin}, KVHeads: 1, HeadDim: 1, ConvRows: 2, ConvDim: 4, ValueHeads: 1, ValueDim: 2, KeyDim: 3},
 	"indexed": {Layers: []model.Mixer{lat, lat, lat}, KVHeads: 2, HeadDim: 5, KVLoraRank: 4, RopeDim: 2,
 		Indexers: []bool{true, false, true}, IndexDim: 3},
+	"blocks": {Layers: []model.Mixer{ful, ful, lin}, KVHeads: 2, HeadDim: 3, Indexers: []bool{false, true, false}, IndexDim: 3,
+		ConvRows: 1, ConvDim: 3, ValueHeads: 2, ValueDim: 2, KeyDim: 2},
 	"mixed": {Layers: []model.Mixer{lat, ful}, KVHeads: 2, HeadDim: 2, KVLoraRank: 3, RopeDim: 2},
 }
 
 // sealOnly are the shapes that no plain file can hold.
-var sealOnly = []string{"indexed", "irregular", "mixed", "recurrent"}
+var sealOnly = []string{"blocks", "indexed", "irregular", "mixed", "recurrent"}
 
 // paged is a state as the engine has it: pages of some positions of all layers, within which each
 // layer of full attention has keys and then values, each of latent attention rows of latent and

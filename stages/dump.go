@@ -39,7 +39,7 @@ const (
 	DumpV         // [key-value heads, head dim]
 	DumpKVLat     // [rank], the latent after its norm
 	DumpKPe       // [rotated], the rotated key that all heads share
-	DumpPositions // [budget], int32, the positions that a row attends to, rising, and -1 where they are fewer
+	DumpPositions // [budget] or [key-value heads, budget], int32, the positions or blocks that a row attends to, rising, and -1 where they are fewer
 	DumpQFolded   // [heads, rank], queries in the space of latents; NaN where the expanded form computes
 	DumpLatents   // [heads, rank], the sums of latents; likewise
 
@@ -126,7 +126,7 @@ func (q Quantity) Shape(m *model.Config, layer, topK int) []int {
 	case model.LatentAttention:
 		return q.latentShape(m)
 	}
-	return q.fullShape(m, m.Attention(m.Layers[layer].Mixer))
+	return q.fullShape(m, m.Layers[layer])
 }
 
 func (q Quantity) linearShape(m *model.Config) []int {
@@ -146,8 +146,13 @@ func (q Quantity) linearShape(m *model.Config) []int {
 	return nil
 }
 
-func (q Quantity) fullShape(m *model.Config, a model.Attention) []int {
+func (q Quantity) fullShape(m *model.Config, layer model.Layer) []int {
+	a := m.Attention(layer.Mixer)
 	switch q {
+	case DumpPositions:
+		if layer.Indexer == model.OwnIndexer {
+			return []int{m.IndexNHeads, m.IndexTopK}
+		}
 	case DumpQGate, DumpHeadsGated:
 		if !m.AttnOutputGate {
 			return nil

@@ -250,8 +250,8 @@ func TestConvertInterrupted(t *testing.T) {
 // is written.
 func TestConvertRefusesFamilies(t *testing.T) {
 	for _, config := range []string{
-		`{"model_type": "bailing_hybrid"}`, `{"model_type": "mimo_v2_flash"}`, `{"model_type": "step3p5"}`,
-		`{"model_type": "minimax_m3_vl", "text_config": {}}`,
+		`{"model_type": "bailing_hybrid"}`, `{"model_type": "kimi_linear"}`, `{"model_type": "nemotron_h"}`,
+		`{"model_type": "qwen4_exp", "text_config": {}}`,
 	} {
 		src := filepath.Dir(writeFile(t, "config.json", config))
 		dst := filepath.Join(t.TempDir(), "model")

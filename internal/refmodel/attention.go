@@ -15,6 +15,7 @@ type fullAttention struct {
 	oBias, sinks        []float64 // likewise; a sink is a score of each head
 	qNorm, kNorm        []float64 // likewise
 	rope                rotary
+	indexer             *blockIndexer // nil without one
 }
 
 // attend is the definition: o = Σ_j softmax_j(scale · q·k_j) · v_j over all positions kept. A sink,
@@ -82,6 +83,15 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 	s.see("q", q)
 	s.see("k", kept.keys[len(kept.keys)-1])
 	s.see("v", v)
+	var blocks [][]int
+	if f.indexer != nil {
+		blocks = f.indexer.choose(s, kept, a, p)
+		var all []float64
+		for _, b := range blocks {
+			all = append(all, padded(b, c.IndexTopK)...)
+		}
+		s.see("positions", all)
+	}
 	var out []float64
 	first := 0 // of the positions that p attends to: with a window those from p-window+1 on
 	if f.a.Window > 0 {
@@ -90,6 +100,10 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 	group := f.a.Heads / f.a.KVHeads
 	for h := range f.a.Heads {
 		keys, values := headOf(kept.keys[first:], h/group, hd), headOf(kept.values[first:], h/group, vd)
+		if blocks != nil {
+			chosen := positionsOf(blocks[h/group], c.IndexBlock, p+1)
+			keys, values = only(keys, chosen), only(values, chosen)
+		}
 		var sink []float64
 		if f.sinks != nil {
 			sink = f.sinks[h : h+1]

@@ -33,6 +33,7 @@ var all = []fixture{
 	{fixtures.DeepseekV32BF16, 1.1e-5, 7.4e-6},
 	{fixtures.MiniMaxM2BF16, 6.1e-6, 4.6e-6},
 	{fixtures.HyV3BF16, 9e-6, 1.4e-5},
+	{fixtures.MiniMaxM3BF16, 7.3e-6, 9.1e-6},
 	{fixtures.Mistral4BF16, 1.6e-5, 1.4e-5},
 	{fixtures.GptOssBF16, 6.5e-6, 6.5e-6},
 	{fixtures.GptOssMXFP4, 1e-5, 1.2e-5},
@@ -102,6 +103,7 @@ func checkPrompt(t *testing.T, m *Model, r *fixtures.Numbers, p string, w worst)
 	w.rows("hidden", slices.Concat(trace.Hidden...), numbers(t, r, p+".hidden"))
 	w.rows("final", trace.FinalNorm, numbers(t, r, p+".final_norm"))
 	checkChosen(t, s, r, p, "", 0, len(ids), w)
+	checkBlocks(t, s, r, p, "", 0, len(ids))
 	checkRoutes(t, trace, tokens(t, r, p+".router_idx"), numbers(t, r, p+".router_weight"), p, w)
 	for i := range m.layers {
 		checkInside(t, m, r, trace, p, i, w)
@@ -120,6 +122,7 @@ func checkPrompt(t *testing.T, m *Model, r *fixtures.Numbers, p string, w worst)
 	}
 	w.rows("decode", more.Logits, numbers(t, r, p+".decode_logits"))
 	checkChosen(t, s, r, p, "decode_", len(ids), len(want), w)
+	checkBlocks(t, s, r, p, "decode_", len(ids), len(want))
 	checkRoutes(t, more, tokens(t, r, p+".decode_router_idx"), numbers(t, r, p+".decode_router_weight"), p+" decode", w)
 }
 

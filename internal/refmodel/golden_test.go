@@ -139,7 +139,7 @@ func TestRopeAgreesWithModel(t *testing.T) {
 			dir := t.TempDir()
 			spec := testmodel.RandomSpec(rand.New(rand.NewPCG(seed, 2)), arch)
 			spec.Layers, spec.DenseLayers, spec.DenseWidth, spec.Experts, spec.Groups, spec.TopKGroups = 1, nil, 0, spec.TopK, min(spec.Groups, 1), min(spec.TopKGroups, 1)
-			spec.Sliding, spec.Window = nil, 0
+			spec.Sliding, spec.Window, spec.NoIndex = nil, 0, nil
 			if err := testmodel.Write(dir, spec, 0); err != nil {
 				t.Fatal(err)
 			}

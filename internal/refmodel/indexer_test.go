@@ -9,11 +9,55 @@ import (
 	"github.com/moeflux/moeflux-actor/model"
 )
 
+// checkBlocks compares the blocks that indexers choose, as checkChosen does positions.
+func checkBlocks(t *testing.T, s *State, r *fixtures.Numbers, p, prefix string, first, n int) {
+	name, c := p+"."+prefix+"index_blocks", s.m.cfg
+	if c.IndexBlock == 0 {
+		if r.Has(name) {
+			t.Fatalf("%s, but the model has no indexer of blocks", name)
+		}
+		return
+	}
+	want, k, compared := tokens(t, r, name), c.IndexTopK, 0
+	for layer, l := range c.Layers {
+		if l.Indexer != model.OwnIndexer {
+			continue
+		}
+		for h := range c.IndexNHeads {
+			for i := range n {
+				var got []int32
+				for _, b := range padded(s.layers[layer].blocks[first+i][h], k) {
+					got = append(got, int32(b))
+				}
+				at := ((l.IndexerIndex*c.IndexNHeads+h)*n + i) * k
+				if !slices.Equal(got, want[at:at+k]) {
+					t.Fatalf("%s: layer %d head %d at position %d chooses %v, want %v", p, layer, h, first+i, got, want[at:at+k])
+				}
+				compared += k
+			}
+		}
+	}
+	if len(want) != compared {
+		t.Fatalf("%s has %d blocks, and %d were compared", name, len(want), compared)
+	}
+}
+
+// Blocks of two of five keys, by hand.
+func TestBlockScores(t *testing.T) {
+	got := blockScores([]float64{1, -2}, [][]float64{{1, 1}, {0, -1}, {3, 1}, {2, 2}, {-1, 1}}, 2)
+	if want := []float64{2, 1, -3}; !slices.Equal(got, want) {
+		t.Errorf("scores %v, want %v", got, want)
+	}
+	if got := positionsOf([]int{0, 2}, 2, 5); !slices.Equal(got, []int{0, 1, 4}) {
+		t.Errorf("positions %v", got)
+	}
+}
+
 // checkChosen compares the positions that indexers choose at n positions from position first on
 // with the reference's, which lists those of a prompt and, with the prefix decode_, those after it.
 func checkChosen(t *testing.T, s *State, r *fixtures.Numbers, p, prefix string, first, n int, w worst) {
 	name := p + "." + prefix + "index_topk"
-	if s.m.cfg.IndexTopK == 0 {
+	if s.m.cfg.IndexTopK == 0 || s.m.cfg.IndexBlock > 0 {
 		if r.Has(name) {
 			t.Fatalf("%s, but the model has no indexer", name)
 		}

@@ -60,6 +60,7 @@ type layerState struct {
 	indexKeys    [][]float64   // [position]: of the indexer
 	scores       [][]float64   // [position]: of the indexer, of all positions up to it
 	choices      [][]int       // [position]: what the indexer chose
+	blocks       [][][]int     // [position][key-value head]: likewise, of an indexer of blocks
 	recent       [][]float64   // [position]: the last inputs of the convolution, oldest first
 	recurrent    [][][]float64 // [value head][value dim][key dim]; nil before the first position
 }

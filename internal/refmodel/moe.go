@@ -35,14 +35,18 @@ func (m *mlp) apply(s *State, x []float64) []float64 {
 }
 
 // clamped is the bounded unit: gates are cut above, ups on both sides and one is added to them.
+// Without alpha silu(gate) is cut and nothing is added.
 func clamped(c model.Clamp, gate, up float64) float64 {
-	if gate > c.Limit {
-		gate = c.Limit
-	}
 	if up > c.Limit {
 		up = c.Limit
 	} else if up < -c.Limit {
 		up = -c.Limit
+	}
+	if c.Alpha == 0 {
+		return min(silu(gate), c.Limit) * up
+	}
+	if gate > c.Limit {
+		gate = c.Limit
 	}
 	return (up + 1) * gate * sigmoid(c.Alpha*gate)
 }

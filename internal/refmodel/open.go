@@ -115,6 +115,9 @@ func (l *loader) model() *Model {
 			one.linear = l.deltaNet(p + "linear_attn.")
 		case model.FullAttention, model.WindowAttention:
 			one.full = l.fullAttention(kind.Mixer, p+"self_attn.")
+			if kind.Indexer == model.OwnIndexer {
+				one.full.indexer = l.blockIndexer(p + "self_attn.")
+			}
 		default:
 			one.latent = l.latentAttention(p + "self_attn.")
 			if kind.Indexer == model.OwnIndexer {
@@ -123,8 +126,12 @@ func (l *loader) model() *Model {
 		}
 		if kind.FFN == model.MixtureOfExperts {
 			one.moe = l.moe(p+"mlp.", i)
+			if one.moe.shared != nil {
+				one.moe.shared.clamp = kind.MLPClamp
+			}
 		} else {
 			one.mlp = l.mlp(p+"mlp.", c.IntermediateSize)
+			one.mlp.clamp = kind.MLPClamp
 		}
 		m.layers = append(m.layers, one)
 	}
@@ -228,7 +235,7 @@ func (l *loader) moe(p string, at int) *moe {
 			return widen(p.Format, p.Rows, p.Cols, record[p.WeightOffset:], record[p.ScalesOffset:], record[p.BiasesOffset:])
 		}
 		layout := l.experts.LayoutOf(at)
-		m.experts = append(m.experts, &mlp{gate: part(layout.Gate), up: part(layout.Up), down: part(layout.Down), clamp: c.Clamp})
+		m.experts = append(m.experts, &mlp{gate: part(layout.Gate), up: part(layout.Up), down: part(layout.Down), clamp: c.Layers[at].Clamp})
 	}
 	if c.ExpertBias {
 		l.expertBiases(m, p+"switch_mlp.")

@@ -31,6 +31,10 @@ func (s Spec) configJSON() ([]byte, error) {
 		c["model_type"] = string(s.Arch) + "_text"
 		c = map[string]any{"model_type": string(s.Arch), "tie_word_embeddings": s.Tied, "text_config": c}
 	}
+	if s.has(inner) {
+		delete(c, "model_type")
+		c = map[string]any{"model_type": string(s.Arch), "text_config": c, "vision_config": map[string]any{"model_type": "clip_vision_model"}}
+	}
 	out, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("testmodel: config.json: %w", err)

@@ -21,6 +21,9 @@ var families = []family{
 	{arch: model.MiniMaxM2, has: wholeNorm | noaux | mustNormTopK, keys: miniMaxKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.",
 		".gate_proj.", ".w1.", ".down_proj.", ".w2.", ".up_proj.", ".w3.")},
+	{arch: model.MiniMaxM3, has: blocks | inner | zeroCentred | bounded | firstDense | noaux | scaled | shared | mustNormTopK, keys: miniMaxM3Keys, rename: strings.NewReplacer(
+		".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.gate.", ".block_sparse_moe.gate.", ".mlp.experts.", ".block_sparse_moe.experts.",
+		".mlp.shared", ".block_sparse_moe.shared", ".w_gate_proj.", ".w1.", ".w_down_proj.", ".w2.", ".w_up_proj.", ".w3.")},
 	{arch: model.HyV3, has: wholeRope | firstDense | noaux | scaled | shared, keys: hyKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")},
 	{arch: model.GptOss, has: wholeRope | noNorm | sinking | sliding | inTurns | mustNormTopK, keys: gptOssKeys, rename: strings.NewReplacer(".mlp.gate.", ".mlp.router.")},
@@ -51,14 +54,18 @@ const (
 	// linear attention in most layers, full attention with a gated output, a gated shared expert,
 	// and norms stored as w of 1+w
 	linear
-	nested    // all is in text_config and below model.language_model; nothing is interleaved
-	fused     // the experts of a layer are two tensors
-	freeNorm  // norms of queries and keys, and biases, are options
-	noNorm    // queries and keys are not normalised
-	wholeNorm // norms of queries and keys are of all heads together
-	wholeRope // heads are rotated whole
-	sinking   // full attention has sinks, and biases of all projections
-	sliding   // any layers may have a window
+	nested      // all is in text_config and below model.language_model; nothing is interleaved
+	inner       // all is in text_config and below language_model
+	zeroCentred // norms are stored as w of 1+w
+	blocks      // full attention to blocks that indexers choose, in all layers but some
+	bounded     // gates and ups are bounded, of all units
+	fused       // the experts of a layer are two tensors
+	freeNorm    // norms of queries and keys, and biases, are options
+	noNorm      // queries and keys are not normalised
+	wholeNorm   // norms of queries and keys are of all heads together
+	wholeRope   // heads are rotated whole
+	sinking     // full attention has sinks, and biases of all projections
+	sliding     // any layers may have a window
 	// values are narrower than keys, and scaled; layers with a window have sinks, and heads of their
 	// own
 	narrow
@@ -160,6 +167,29 @@ func miniMaxKeys(s *Spec, c map[string]any) {
 	c["scoring_func"], c["use_routing_bias"], c["shared_intermediate_size"] = "sigmoid", true, 0
 	// Some readers know one key, some the other.
 	c["rotary_dim"], c["partial_rotary_factor"] = s.RotaryDim, s.rotaryShare()
+}
+
+func miniMaxM3Keys(s *Spec, c map[string]any) {
+	c["hidden_act"], c["use_gemma_norm"], c["use_qk_norm"], c["qk_norm_type"] = "swigluoai", true, true, "per_head"
+	c["num_local_experts"], c["intermediate_size"], c["dense_intermediate_size"] = s.Experts, s.ExpertWidth, s.DenseWidth
+	c["scoring_func"], c["use_routing_bias"], c["routed_scaling_factor"] = "sigmoid", true, s.RoutedScale
+	c["n_shared_experts"], c["shared_intermediate_size"] = min(s.SharedWidth, 1), s.SharedWidth
+	c["rotary_dim"], c["swiglu_alpha"], c["swiglu_limit"] = s.RotaryDim, 1.702, s.Limit
+	var moe, sparse []int
+	for i := range s.Layers {
+		moe = append(moe, 1)
+		if slices.Contains(s.DenseLayers, i) {
+			moe[i] = 0
+		}
+		sparse = append(sparse, 1)
+		if slices.Contains(s.NoIndex, i) {
+			sparse[i] = 0
+		}
+	}
+	c["moe_layer_freq"] = moe
+	c["sparse_attention_config"] = map[string]any{"use_sparse_attention": true, "sparse_attention_freq": sparse, "sparse_disable_index_value": sparse,
+		"sparse_num_index_heads": s.IndexHeads, "sparse_index_dim": s.IndexDim, "sparse_topk_blocks": s.IndexTopK, "sparse_block_size": s.IndexBlock,
+		"sparse_local_block": s.IndexLocal, "sparse_init_block": 0, "sparse_score_type": "max"}
 }
 
 func hyKeys(s *Spec, c map[string]any) {

@@ -56,6 +56,21 @@ func (s *Spec) drawFull(r *rand.Rand) {
 	if s.has(freeNorm) {
 		s.QKNorm, s.Bias = r.IntN(2) == 0, r.IntN(3) > 0
 	}
+	if s.has(blocks) {
+		s.drawBlocks(r)
+	}
+}
+
+// drawBlocks draws budgets that the tests' texts exceed, most of the time.
+func (s *Spec) drawBlocks(r *rand.Rand) {
+	s.IndexHeads, s.IndexDim = s.KVHeads, s.RotaryDim+pick(r, 0, 8, 16)
+	s.IndexBlock, s.IndexTopK = pick(r, 1, 2, 3, 4, 5, 16), pick(r, 1, 2, 3, 4)
+	s.IndexLocal = 1 + r.IntN(s.IndexTopK)
+	for i := range s.Layers - 1 {
+		if r.IntN(3) == 0 {
+			s.NoIndex = append(s.NoIndex, i)
+		}
+	}
 }
 
 // drawSliding draws windows that the tests' texts exceed, most of the time.
@@ -138,6 +153,9 @@ func (s *Spec) drawExperts(r *rand.Rand) {
 	}
 	if s.has(groups) {
 		s.drawGroups(r)
+	}
+	if s.has(bounded) {
+		s.Limit = pick(r, 0.7, 1.5, 7)
 	}
 	if s.has(inTurns) {
 		s.Limit = pick(r, 0.7, 1.5, 7)

@@ -49,6 +49,11 @@ type Spec struct {
 	// option.
 	IndexHeads, IndexDim, IndexTopK int
 	SharedIndex                     []int
+	// With full attention an indexer has KVHeads heads of width RotaryDim or more, and chooses
+	// IndexTopK blocks of IndexBlock positions, the last IndexLocal in any case. Layers NoIndex,
+	// ascending and not all, attend to all positions.
+	IndexBlock, IndexLocal int
+	NoIndex                []int
 	// QueryGrowth is an option of some families. With YaRN, Every is its original context.
 	QueryGrowth *model.QueryGrowth
 
@@ -124,6 +129,10 @@ func (s Spec) Validate() error {
 	if full {
 		want(s.Heads%s.KVHeads == 0, "Heads %d, KVHeads %d", s.Heads, s.KVHeads)
 		want(s.RotaryDim%2 == 0 && s.RotaryDim <= s.HeadDim, "RotaryDim %d of HeadDim %d", s.RotaryDim, s.HeadDim)
+		want(s.has(blocks) == (s.IndexBlock > 0), "IndexBlock %d in %s", s.IndexBlock, s.Arch)
+		want(!s.has(blocks) || s.IndexHeads == s.KVHeads && s.IndexDim >= s.RotaryDim && s.IndexLocal > 0 && s.IndexLocal <= s.IndexTopK && len(s.NoIndex) < s.Layers,
+			"indexers of %d heads of %d for %d of %d, blocks %d of which %d are local, none in %d layers", s.IndexHeads, s.IndexDim, s.KVHeads, s.RotaryDim,
+			s.IndexTopK, s.IndexLocal, len(s.NoIndex))
 		want(!s.has(wholeRope) || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
 		want(s.Sliding == nil || s.has(sliding) && s.Sliding[len(s.Sliding)-1] < s.Layers, "Sliding %v of %d layers in %s", s.Sliding, s.Layers, s.Arch)
 		want(!s.has(narrow) || s.ValueDim <= s.HeadDim && s.WindowHeads%s.WindowKVHeads == 0 && s.WindowTheta > 1 && s.ValueScale > 0,
@@ -157,7 +166,7 @@ func (s Spec) validateExperts() []error {
 		}
 	}
 	want(s.TopK <= s.Experts, "TopK %d of Experts %d", s.TopK, s.Experts)
-	want(s.Limit > 0 == s.has(inTurns) && s.Limit >= 0, "Limit %v in %s", s.Limit, s.Arch)
+	want(s.Limit > 0 == (s.has(inTurns) || s.has(bounded)) && s.Limit >= 0, "Limit %v in %s", s.Limit, s.Arch)
 	want(!s.MXFP4 || s.has(inTurns) && s.Hidden%32 == 0 && s.ExpertWidth%32 == 0, "MXFP4 of Hidden %d, ExpertWidth %d in %s", s.Hidden, s.ExpertWidth, s.Arch)
 	want(len(s.DenseLayers) < s.Layers, "%d DenseLayers of %d", len(s.DenseLayers), s.Layers)
 	for i, l := range s.DenseLayers {

@@ -41,7 +41,7 @@ func (l *list) matrix(name string, gain float64, shape ...int) {
 
 // norm adds the weight of a norm of the five kinds that some families store as w of 1+w.
 func (l *list) norm(name string, n int, mean float64) {
-	if l.spec.has(linear) {
+	if l.spec.has(linear) || l.spec.has(zeroCentred) {
 		mean--
 	}
 	l.vector(name+".weight", n, mean, 0.2)
@@ -57,8 +57,12 @@ func (l *list) wide() { l.out[len(l.out)-1].dtype = safetensors.F32 }
 // tensors lists the checkpoint, one layer after the other.
 func (s Spec) tensors() []drawn {
 	l := &list{spec: s, prefix: "model."}
-	if s.has(nested) {
+	head := "lm_head"
+	switch {
+	case s.has(nested):
 		l.prefix = "model.language_model."
+	case s.has(inner):
+		l.prefix, head = "language_model.model.", "language_model.lm_head"
 	}
 	// A tied embedding is small, so that logits are of the order that a separate head gives.
 	const headGain = 2.5
@@ -66,7 +70,7 @@ func (s Spec) tensors() []drawn {
 	if s.Tied {
 		embed = headGain
 	} else {
-		l.matrix("lm_head", headGain, s.Vocab, s.Hidden)
+		l.matrix(head, headGain, s.Vocab, s.Hidden)
 	}
 	l.matrix(l.prefix+"embed_tokens", embed, s.Vocab, s.Hidden)
 	l.norm(l.prefix+"norm", s.Hidden, 1)
@@ -84,6 +88,9 @@ func (s Spec) tensors() []drawn {
 			l.linearAttention(p + "linear_attn.")
 		default:
 			l.fullAttention(p+"self_attn.", slices.Contains(s.Sliding, i))
+			if s.has(blocks) && !slices.Contains(s.NoIndex, i) {
+				l.blockIndexer(p + "self_attn.")
+			}
 		}
 		if slices.Contains(s.DenseLayers, i) {
 			l.mlp(p+"mlp.", s.DenseWidth)
@@ -159,6 +166,14 @@ func (l *list) indexer(p string) {
 	l.vector(p+"k_norm.bias", s.IndexDim, 0, 0.2)
 }
 
+func (l *list) blockIndexer(p string) {
+	s := l.spec
+	l.matrix(p+"index_q_proj", 1.2, s.IndexHeads*s.IndexDim, s.Hidden)
+	l.matrix(p+"index_k_proj", 1.2, s.IndexDim, s.Hidden)
+	l.norm(p+"index_q_norm", s.IndexDim, 1.3)
+	l.norm(p+"index_k_norm", s.IndexDim, 1.3)
+}
+
 func (l *list) linearAttention(p string) {
 	s, h := l.spec, l.spec.Hidden
 	k, v := s.LinearKeyHeads*s.LinearKeyDim, s.LinearValueHeads*s.LinearValueDim
@@ -219,6 +234,9 @@ func (l *list) experts(layer string) {
 	}
 	for e := range s.Experts {
 		one := fmt.Sprintf("%sexperts.%d.", p, e)
+		if s.has(inner) { // dense layers and shared experts have other names for theirs
+			one += "w_"
+		}
 		l.matrix(one+"gate_proj", 1.5, s.ExpertWidth, h)
 		l.matrix(one+"up_proj", 1.5, s.ExpertWidth, h)
 		l.matrix(one+"down_proj", 1.5, h, s.ExpertWidth)

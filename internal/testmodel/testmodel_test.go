@@ -60,19 +60,25 @@ func config(s testmodel.Spec) *model.Config {
 		c.NumKeyValueHeads, c.HeadDim, c.RotaryDim, c.RopeInterleaved = s.Heads, s.QKNope+s.QKRope, s.QKRope, true
 	}
 	switch s.Arch {
-	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.HyV3, model.Mistral4:
+	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.HyV3, model.Mistral4, model.MiniMaxM3:
 		c.RoutedScalingFactor = float32(s.RoutedScale)
 		if s.SharedWidth > 0 {
 			c.SharedExpert = model.SharedExpertUngated
 		}
 	}
 	switch s.Arch {
-	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.MiniMaxM2, model.HyV3:
+	case model.DeepseekV3, model.KimiK2, model.DeepseekV32, model.GLMMoEDSA, model.Glm4MoE, model.MiniMaxM2, model.MiniMaxM3, model.HyV3:
 		c.Scoring, c.CorrectionBias = model.SigmoidScores, true
 	}
-	if s.Arch == model.GptOss {
+	var clamp, mlpClamp model.Clamp
+	switch s.Arch {
+	case model.GptOss:
 		c.AttentionBias, c.OutputBias, c.AttentionSinks, c.RouterBias, c.ExpertBias = true, true, true, true, true
-		c.Clamp = model.Clamp{Limit: s.Limit, Alpha: 1.702}
+		clamp = model.Clamp{Limit: s.Limit, Alpha: 1.702}
+	case model.MiniMaxM3:
+		clamp = model.Clamp{Limit: s.Limit, Alpha: 1.702}
+		mlpClamp = clamp
+		c.IndexNHeads, c.IndexHeadDim, c.IndexTopK, c.IndexBlock, c.IndexLocal = s.IndexHeads, s.IndexDim, s.IndexTopK, s.IndexBlock, s.IndexLocal
 	}
 	if s.Arch == model.MiMoV2Flash {
 		c.Scoring, c.CorrectionBias, c.RoutedScalingFactor = model.SigmoidScores, true, float32(s.RoutedScale)
@@ -101,13 +107,13 @@ func config(s testmodel.Spec) *model.Config {
 		if slices.Contains(s.Sliding, i) {
 			m = model.WindowAttention
 		}
-		l := model.Layer{Mixer: m, MixerIndex: count[m], MoEIndex: experts, FFN: model.DenseMLP}
+		l := model.Layer{Mixer: m, MixerIndex: count[m], MoEIndex: experts, FFN: model.DenseMLP, Clamp: clamp, MLPClamp: mlpClamp}
 		if !slices.Contains(s.DenseLayers, i) {
 			l.FFN = model.MixtureOfExperts
 			experts++
 		}
 		count[m]++
-		if s.IndexTopK > 0 {
+		if s.IndexTopK > 0 && !slices.Contains(s.NoIndex, i) {
 			l.Indexer, l.IndexerIndex = model.OwnIndexer, c.Indexers()
 			if slices.Contains(s.SharedIndex, i) {
 				l.Indexer = model.LowerIndexer
@@ -167,6 +173,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"partial rope": s.RotaryDim < s.HeadDim, "full rope": s.HeadDim > 0 && s.RotaryDim == s.HeadDim,
 				"chosen positions": s.IndexTopK > 0, "shared choice": len(s.SharedIndex) > 0, "own choice": len(s.SharedIndex) == 0,
 				"windows": len(s.Sliding) > 0, "no windows": len(s.Sliding) == 0, "windows alone": len(s.Sliding) == s.Layers, "narrow values": s.ValueDim > 0 && s.ValueDim < s.HeadDim,
+				"chosen blocks": s.IndexBlock > 0, "dense attention": len(s.NoIndex) > 0, "several local blocks": s.IndexLocal > 1,
 				"MXFP4": s.MXFP4, "not MXFP4": !s.MXFP4, "low limit": s.Limit < 1,
 				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
 				"linear alone": s.FullEvery > s.Layers, "both": s.FullEvery <= s.Layers,
@@ -195,6 +202,9 @@ func TestRandomSpecReaches(t *testing.T) {
 			want = append(want, "no qk_norm", "full rope", "grouped heads", "MXFP4", "not MXFP4", "low limit", "windows", "no windows")
 		case model.MiMoV2Flash:
 			want = append(want, "no qk_norm", "partial rope", "grouped heads", "windows", "no windows", "windows alone", "dense", "narrow values")
+		case model.MiniMaxM3:
+			want = append(want, "dense", "no dense", "shared", "no shared", "partial rope", "grouped heads", "chosen blocks", "dense attention",
+				"several local blocks", "low limit")
 		case model.HyV3:
 			want = append(want, "dense", "no dense", "shared", "no shared", "norm_topk", "no norm_topk", "full rope", "grouped heads")
 		case model.Mistral4:
@@ -296,6 +306,9 @@ func TestTensorNames(t *testing.T) {
 		{model.MiMoV2Flash, "model.layers.1.self_attn.attention_sink_bias", "BF16 [6]"},
 		{model.MiMoV2Flash, "model.layers.1.self_attn.v_proj.weight", "BF16 [42 64]"},
 		{model.MiMoV2Flash, "model.layers.0.self_attn.o_proj.weight", "BF16 [64 28]"},
+		{model.MiniMaxM3, "language_model.model.layers.1.block_sparse_moe.experts.7.w2.weight", "BF16 [64 16]"},
+		{model.MiniMaxM3, "language_model.model.layers.0.mlp.gate_proj.weight", "BF16 [8 64]"},
+		{model.MiniMaxM3, "language_model.model.layers.1.self_attn.index_k_proj.weight", "BF16 [24 64]"},
 		{model.MiniMaxM2, "model.layers.0.block_sparse_moe.experts.7.w2.weight", "BF16 [64 16]"},
 	} {
 		s := random(c.arch, 1)
@@ -313,6 +326,8 @@ func TestTensorNames(t *testing.T) {
 		case model.MiMoV2Flash:
 			s.DenseLayers, s.DenseWidth, s.Sliding, s.Window, s.WindowHeads, s.WindowKVHeads = nil, 0, []int{1}, 5, 6, 3
 			s.Heads, s.KVHeads, s.HeadDim, s.RotaryDim, s.ValueDim = 2, 1, 16, 4, 14
+		case model.MiniMaxM3:
+			s.DenseLayers, s.DenseWidth, s.SharedWidth, s.IndexDim, s.RotaryDim, s.NoIndex = []int{0}, 8, 0, 24, 4, nil
 		case model.HyV3, model.Mistral4:
 			s.DenseLayers, s.DenseWidth, s.SharedWidth = []int{0}, 8, 0
 		}

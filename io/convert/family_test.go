@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -36,6 +37,9 @@ func unpack(f quant.Format, rows, cols int, w, s, b []byte) []float32 {
 // minimax turns the names that a pack gives to a layer's experts into those of MiniMax-M2.
 var minimax = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.", ".gate_proj.", ".w1.", ".up_proj.", ".w3.", ".down_proj.", ".w2.")
 
+// minimax3 turns those of what is not a routed expert into those of MiniMax-M3.
+var minimax3 = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.gate.", ".block_sparse_moe.gate.", ".mlp.shared", ".block_sparse_moe.shared")
+
 // hunyuan does so for Hy3.
 var hunyuan = strings.NewReplacer(".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")
 
@@ -51,9 +55,10 @@ var packed = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score
 	".mlp.router.", ".mlp.gate.", ".attention_sink_bias", ".sinks")
 
 // published returns a tensor by its name in the pack, with the prefixes that checkpoints put before
-// it and the names that MiniMax-M2, Hy3, MiMo and gpt-oss have for it.
+// it and the names that MiniMax-M2 and M3, Hy3, MiMo and gpt-oss have for it.
 func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
-	for _, n := range []string{name, "language_model." + name, "model.language_" + name, minimax.Replace(name), hunyuan.Replace(name), miMo.Replace(name), gptOss.Replace(name)} {
+	for _, n := range []string{name, "language_model." + name, "model.language_" + name, minimax.Replace(name), hunyuan.Replace(name), miMo.Replace(name), gptOss.Replace(name),
+		"language_model." + minimax.Replace(name), "language_model." + minimax3.Replace(name)} {
 		if t, ok := c.Tensor(n); ok {
 			return t, true
 		}
@@ -63,7 +68,7 @@ func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool
 
 var (
 	regrouped = regexp.MustCompile(`linear_attn\.in_proj_(qkv|z|a|b)\.`)
-	elsewhere = regexp.MustCompile(`linear_attn\.in_proj_(qkvz|ba)\.|(mlp\.switch_mlp|\.experts)\.|^mtp\.|^model\.visual\.`)
+	elsewhere = regexp.MustCompile(`linear_attn\.in_proj_(qkvz|ba)\.|(mlp\.switch_mlp|\.experts)\.|^mtp\.|^model\.visual\.|^(vision_tower|multi_modal_projector|patch_merge_mlp)\.`)
 	shiftable = regexp.MustCompile(`(input_layernorm|post_attention_layernorm|model\.norm|q_norm|k_norm)\.weight$`)
 )
 
@@ -84,7 +89,7 @@ func TestConvertFixtures(t *testing.T) {
 			}
 			defer src.Close()
 			manifest := readManifest(t, dir)
-			zeroCentred := strings.HasSuffix(name, "bf16") && (p.cfg.Arch == model.Qwen35MoE || p.cfg.Arch == model.Qwen3Next)
+			zeroCentred := strings.HasSuffix(name, "bf16") && (p.cfg.Arch == model.Qwen35MoE || p.cfg.Arch == model.Qwen3Next || p.cfg.Arch == model.MiniMaxM3)
 			same, shifted := 0, 0
 			for pack, d := range manifest.Tensors {
 				if p.cfg.Arch.Checkpoint().InTurns && strings.Contains(pack, ".switch_mlp.") { // TestConvertTurns has them
@@ -398,4 +403,34 @@ func TestConvertBitsOfWideCodes(t *testing.T) {
 	sameBytes(t, "codes", codes, w.Data)
 	sameBytes(t, "scales", scales, s.Data)
 	sameBytes(t, "biases", biases, b.Data)
+}
+
+// Norms of a family that stores w of 1+w and has no convolution are known of checkpoints as they
+// were trained: one of mlx-lm, whose experts are stacked, is refused.
+func TestConvertRefusesUnknownNorms(t *testing.T) {
+	src, err := safetensors.OpenDir(fixtures.Dir(t, fixtures.MiniMaxM3BF16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	var all []safetensors.Tensor
+	for _, name := range src.Names() {
+		x, _ := src.Tensor(name)
+		all = append(all, x)
+	}
+	all = append(all, safetensors.Tensor{Name: "language_model.model.layers.1.mlp.switch_mlp.gate_proj.weight", DType: safetensors.BF16, Shape: []int{1}, Data: make([]byte, 2)})
+	dir := t.TempDir()
+	config, err := os.ReadFile(filepath.Join(fixtures.Dir(t, fixtures.MiniMaxM3BF16), "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), all, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := convert.Convert(context.Background(), dir, filepath.Join(t.TempDir(), "pack"), convert.Options{}); err == nil || !strings.Contains(err.Error(), "norms may be of 1+w or of w") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -46,10 +46,15 @@ type placed struct {
 // makePlan accounts for every tensor of the source. It reports all errors together.
 func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	specs := dense(cfg, src)
-	if cfg.Arch.Checkpoint().ZeroCentred {
-		if err := src.detectRaw(specs); err != nil {
-			return nil, err
-		}
+	var err error
+	switch c := cfg.Arch.Checkpoint(); {
+	case c.TrainedAlone:
+		err = src.trainedAlone()
+	case c.ZeroCentred:
+		err = src.detectRaw(specs)
+	}
+	if err != nil {
+		return nil, err
 	}
 	p := &plan{cfg: cfg, left: src.left}
 	var errs []error

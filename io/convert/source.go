@@ -56,7 +56,7 @@ func (l left) String() string {
 // vision. "model." may come before them.
 var (
 	draftPrefixes  = []string{"mtp."}
-	visionPrefixes = []string{"visual.", "vision_tower.", "mm_projector.", "multi_modal_projector."}
+	visionPrefixes = []string{"visual.", "vision_tower.", "mm_projector.", "multi_modal_projector.", "patch_merge_mlp."}
 )
 
 // packName returns the name of a checkpoint's tensor in the pack, but for what is the family's own.
@@ -148,6 +148,18 @@ func (s *source) detectRaw(specs []spec) error {
 		return fmt.Errorf("convert: the checkpoint has no convolution whose shape would tell whether its norms are zero-centred")
 	}
 	s.raw = raw != ""
+	return nil
+}
+
+// trainedAlone sets raw for a family that has no convolutions. What mlx-lm has converted, with experts
+// under a name of its own, is refused: nothing would tell what it has made of the norms.
+func (s *source) trainedAlone() error {
+	for pack, name := range s.names {
+		if strings.Contains(pack, ".switch_mlp.") {
+			return &SourceError{Tensor: name, Got: "of a checkpoint that mlx-lm has converted, whose norms may be of 1+w or of w", Want: "the checkpoint as it was trained"}
+		}
+	}
+	s.raw = true
 	return nil
 }
 

@@ -134,7 +134,11 @@ func mixerSpecs(c *model.Config, src *source, p string, layer model.Layer) []spe
 		}
 		return out
 	default:
-		return attentionSpecs(c, c.Attention(layer.Mixer), p+"self_attn.")
+		out := attentionSpecs(c, c.Attention(layer.Mixer), p+"self_attn.")
+		if layer.Indexer == model.OwnIndexer {
+			out = append(out, blockIndexerSpecs(c, p+"self_attn.")...)
+		}
+		return out
 	}
 }
 
@@ -277,5 +281,15 @@ func indexerSpecs(c *model.Config, p string) []spec {
 		{name: p + "weights_proj", role: floatMatrix, rows: c.IndexNHeads, cols: c.HiddenSize},
 		{name: p + "k_norm.weight", role: vector, rows: c.IndexHeadDim},
 		{name: p + "k_norm.bias", role: vector, rows: c.IndexHeadDim},
+	}
+}
+
+// blockIndexerSpecs lists the indexer that chooses blocks of positions for softmax attention.
+func blockIndexerSpecs(c *model.Config, p string) []spec {
+	return []spec{
+		{name: p + "index_q_proj", rows: c.IndexNHeads * c.IndexHeadDim, cols: c.HiddenSize},
+		{name: p + "index_k_proj", rows: c.IndexHeadDim, cols: c.HiddenSize},
+		{name: p + "index_q_norm.weight", role: norm, rows: c.IndexHeadDim},
+		{name: p + "index_k_norm.weight", role: norm, rows: c.IndexHeadDim},
 	}
 }

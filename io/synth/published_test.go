@@ -48,6 +48,15 @@ var published = map[string]struct {
 		"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": true, "moe_layer_freq": 1, "vocab_size": 154880,
 		"max_position_embeddings": 202752, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "num_nextn_predict_layers": 1, "index_n_heads": 32,
 		"index_head_dim": 128, "index_topk": 2048, "indexer_rope_interleave": true, "rope_parameters": keys{"rope_theta": 1000000, "rope_type": "default"}}},
+	// That all but the dense layers choose blocks is not known; their indexers are a 2,000th of all.
+	"MiniMax-M3": {model.MiniMaxM3, 426.0, keys{"model_type": "minimax_m3_vl", "vision_config": keys{"hidden_size": 1280}, "text_config": keys{
+		"hidden_size": 6144, "num_hidden_layers": 60, "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "rotary_dim": 64, "rope_theta": 5000000,
+		"num_local_experts": 128, "num_experts_per_tok": 4, "intermediate_size": 3072, "dense_intermediate_size": 12288, "n_shared_experts": 1,
+		"shared_intermediate_size": 3072, "routed_scaling_factor": 2.0, "moe_layer_freq": sparseFrom(3, 60), "vocab_size": 200064, "rms_norm_eps": 1e-6,
+		"hidden_act": "swigluoai", "swiglu_alpha": 1.702, "swiglu_limit": 7.0, "use_gemma_norm": true, "use_qk_norm": true, "qk_norm_type": "per_head",
+		"scoring_func": "sigmoid", "use_routing_bias": true, "tie_word_embeddings": false, "max_position_embeddings": 1048576, "sparse_attention_config": keys{
+			"use_sparse_attention": true, "sparse_attention_freq": sparseFrom(3, 60), "sparse_disable_index_value": sparseFrom(3, 60), "sparse_num_index_heads": 4,
+			"sparse_index_dim": 128, "sparse_topk_blocks": 16, "sparse_block_size": 128, "sparse_local_block": 1, "sparse_init_block": 0, "sparse_score_type": "max"}}}},
 	"MiniMax-M2, M2.5 and M2.7": {model.MiniMaxM2, 228.7, keys{"model_type": "minimax_m2", "hidden_size": 3072, "num_hidden_layers": 62, "num_attention_heads": 48,
 		"num_key_value_heads": 8, "head_dim": 128, "rotary_dim": 64, "rope_theta": 5000000, "num_local_experts": 256, "num_experts_per_tok": 8,
 		"intermediate_size": 1536, "shared_intermediate_size": 0, "vocab_size": 200064, "rms_norm_eps": 1e-6, "hidden_act": "silu", "use_qk_norm": true,
@@ -65,6 +74,15 @@ var published = map[string]struct {
 		"n_shared_experts": 1, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0, "norm_topk_prob": true, "num_nextn_predict_layers": 1,
 		"vocab_size": 151552, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false,
 		"eos_token_id": []int{151329, 151336, 151338}}},
+}
+
+// sparseFrom returns a list of n layers, with 1 from layer first on.
+func sparseFrom(first, n int) []int {
+	list := make([]int, n)
+	for i := first; i < n; i++ {
+		list[i] = 1
+	}
+	return list
 }
 
 // Published configurations are read as they are, nested or not, and give the number of parameters

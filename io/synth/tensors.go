@@ -73,6 +73,9 @@ func list(c *model.Config) *lister {
 			l.deltaNet(p + "linear_attn.")
 		case model.FullAttention, model.WindowAttention:
 			l.attention(c.Attention(layer.Mixer), p+"self_attn.")
+			if layer.Indexer == model.OwnIndexer {
+				l.blockIndexer(p + "self_attn.")
+			}
 		default:
 			l.latent(p + "self_attn.")
 			if layer.Indexer == model.OwnIndexer {
@@ -121,6 +124,14 @@ func (l *lister) deltaNet(p string) {
 	l.vector(p+"dt_bias", timeStep, heads)
 	l.vector(p+"norm.weight", otherNorm, c.LinearValueHeadDim)
 	l.matrix(p+"out_proj", writes, h, c.LinearValueDim())
+}
+
+func (l *lister) blockIndexer(p string) {
+	c := l.c
+	l.matrix(p+"index_q_proj", inner, c.IndexNHeads*c.IndexHeadDim, c.HiddenSize)
+	l.matrix(p+"index_k_proj", inner, c.IndexHeadDim, c.HiddenSize)
+	l.vector(p+"index_q_norm.weight", otherNorm, c.IndexHeadDim)
+	l.vector(p+"index_k_norm.weight", otherNorm, c.IndexHeadDim)
 }
 
 func (l *lister) attention(a model.Attention, p string) {

@@ -31,9 +31,10 @@ type layer struct {
 	mixer               mixer
 	dense               *mlp // nil if the layer has routed experts
 	router              gpu.Matrix
-	routerBias          gpu.View      // of its scores; zero if there is none
-	bias                gpu.View      // of the choice of experts; zero if there is none
-	experts             expertBiases  // zero if they have none
+	routerBias          gpu.View     // of its scores; zero if there is none
+	bias                gpu.View     // of the choice of experts; zero if there is none
+	experts             expertBiases // zero if they have none
+	clamp               gpu.Clamp
 	shared              *sharedExpert // nil if there is none
 }
 
@@ -145,16 +146,19 @@ func (b *binder) network(n *network, m *model.Config) {
 		}
 		if m.Layers[i].FFN == model.DenseMLP {
 			l.dense = newMLP(b, prefix+"mlp.", m.HiddenSize, m.IntermediateSize)
+			l.dense.clamp = clampOf(m.Layers[i].MLPClamp)
 			continue
 		}
 		l.router = b.matrix(prefix+"mlp.gate", m.NumExperts, m.HiddenSize)
 		b.bias(&l.routerBias, m.RouterBias, prefix+"mlp.gate.bias", m.NumExperts)
 		b.bias(&l.bias, m.CorrectionBias, prefix+"mlp.gate.e_score_correction_bias", m.NumExperts)
+		l.clamp = clampOf(m.Layers[i].Clamp)
 		if m.ExpertBias {
 			l.experts.bind(b, m, prefix+"mlp.switch_mlp.")
 		}
 		if m.SharedExpert != model.NoSharedExpert {
 			l.shared = newSharedExpert(b, m, prefix+"mlp.")
+			l.shared.clamp = clampOf(m.Layers[i].MLPClamp)
 		}
 	}
 }

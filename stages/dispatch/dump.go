@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -50,19 +51,19 @@ func newDump(b *stages.Batch, cfg Config) *dump {
 			}
 		}
 		if w.Quantity == stages.DumpPositions {
-			fillPositions(&t, b)
+			fillPositions(&t, b, cfg.Model)
 		}
 		d.tensors[i] = t
 	}
 	return d
 }
 
-// fillPositions writes which positions rows attend to that do not choose: all.
-func fillPositions(t *stages.Tensor, b *stages.Batch) {
+// fillPositions writes what rows attend to that do not choose: all positions or blocks.
+func fillPositions(t *stages.Tensor, b *stages.Batch, m *model.Config) {
 	for i := range t.Ints {
-		at := i % t.Width
+		at := i % m.IndexTopK
 		t.Ints[i] = -1
-		if at <= int(b.Rows[i/t.Width].Pos) {
+		if at <= int(b.Rows[i/t.Width].Pos)/max(m.IndexBlock, 1) {
 			t.Ints[i] = int32(at)
 		}
 	}

@@ -17,6 +17,7 @@ type full struct {
 	qBias, kBias, vBias gpu.View
 	oBias, sinks        gpu.View
 	qNorm, kNorm        gpu.View
+	indexer             *blockIndexer // nil without one
 }
 
 func newFull(b *binder, m *model.Config, prefix string, layer model.Layer) *full {
@@ -24,6 +25,9 @@ func newFull(b *binder, m *model.Config, prefix string, layer model.Layer) *full
 	f := &full{m: m, a: a, index: layer.MixerIndex}
 	if a.Window > 0 {
 		f.rotary = windowRotary(m)
+	}
+	if layer.Indexer == model.OwnIndexer {
+		f.indexer = newBlockIndexer(b, m, prefix, layer.IndexerIndex)
 	}
 	heads := a.Heads * a.HeadDim
 	queries := heads
@@ -77,11 +81,11 @@ func (x *full) rope(l *lane) gpu.View {
 }
 
 // segments returns the layer's part of a step.
-func (x *full) segments(l *lane) []gpu.KVSegment {
+func (x *full) segments(l *lane) *fullSegments {
 	if x.a.Window > 0 {
-		return l.windows[x.index]
+		return &l.windows[x.index]
 	}
-	return l.kv[x.index]
+	return &l.kv[x.index]
 }
 
 func (x *full) encode(cmd *gpu.Commands, l *lane) {
@@ -91,6 +95,10 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed, Bias: x.qBias, Y: q, Rows: rows})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Bias: x.kBias, Y: k, Rows: rows})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.v, X: l.normed, Bias: x.vBias, Y: v, Rows: rows})
+	scratch := y.Floats(rows * heads * a.ValueDim)
+	if x.indexer != nil {
+		x.indexer.encodeProducts(cmd, l, scratch)
+	}
 	x.encodeNorms(cmd, q, k, rows)
 	if a.RotaryDim > 0 {
 		cmd.EncodeRope(gpu.Rope{
@@ -106,10 +114,13 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	if a.ValueDim != dim {
 		valueDim = a.ValueDim
 	}
-	cmd.EncodeAppendKV(gpu.AppendKV{K: k, V: v, Segments: segments})
-	cmd.EncodeAttention(gpu.Attention{
+	cmd.EncodeAppendKV(gpu.AppendKV{K: k, V: v, Segments: segments.all})
+	if x.indexer != nil {
+		x.indexer.encode(cmd, l, scratch)
+	}
+	x.encodeAttention(cmd, l, segments, gpu.Attention{
 		Q: q, Sinks: x.sinks, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: a.KVHeads, HeadDim: dim,
-		ValueDim: valueDim, Window: a.Window, Scale: float32(m.AttentionScale()), ValueScale: m.ValueScale, Segments: segments,
+		ValueDim: valueDim, Window: a.Window, Scale: float32(m.AttentionScale()), ValueScale: m.ValueScale,
 	})
 	l.tap(cmd, stages.DumpHeads, y)
 	if m.AttnOutputGate {
@@ -118,6 +129,22 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 		})
 	}
 	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Bias: x.oBias, Y: l.mixed, Rows: rows})
+}
+
+// encodeAttention attends to all positions, or to those that are chosen.
+func (x *full) encodeAttention(cmd *gpu.Commands, l *lane, s *fullSegments, op gpu.Attention) {
+	if op.Segments = s.dense; len(s.dense) > 0 {
+		cmd.EncodeAttention(op)
+	}
+	if len(s.chosen) == 0 {
+		return
+	}
+	m := x.m
+	op.Segments, op.Chosen, op.Budget, op.Block = s.chosen, l.positions, m.IndexTopK, m.IndexBlock
+	cmd.EncodeAttention(op)
+	for _, c := range s.chosen {
+		l.tapRows(cmd, stages.DumpPositions, c.Row, c.Rows, l.positions.Floats(c.Row*m.IndexLists()*m.IndexTopK))
+	}
 }
 
 func (x *full) tap(cmd *gpu.Commands, l *lane) {

@@ -35,6 +35,14 @@ func indexerFloats(m *model.Config) int { return (m.IndexNHeads+1)*m.IndexHeadDi
 // indexSegments is one indexer's part of a step: all rows, and those that choose.
 type indexSegments struct{ all, chosen []gpu.KVSegment }
 
+// choosing returns the rows from the first to the last that choose, if any does.
+func (s *indexSegments) choosing() (first, n int) {
+	if len(s.chosen) > 0 {
+		return rowsOf(s.chosen)
+	}
+	return 0, 0
+}
+
 func (s *indexSegments) add(seg gpu.KVSegment, budget int) {
 	s.all = append(s.all, seg)
 	if _, some := splitAt(seg, budget); some.Rows > 0 {
@@ -56,7 +64,7 @@ func splitAt(seg gpu.KVSegment, budget int) (all, some gpu.KVSegment) {
 // checkChoices reports a probe that leaves out a layer which has to choose positions for another.
 func checkChoices(m *model.Config, b *stages.Batch) error {
 	last := b.Segments[len(b.Segments)-1]
-	if b.Probe == nil || m.IndexTopK == 0 || last.Pos+last.Rows <= m.IndexTopK {
+	if b.Probe == nil || m.IndexTopK == 0 || last.Pos+last.Rows <= m.IndexBudget() {
 		return nil
 	}
 	mixes := func(layer int) bool { return b.Probe.Runs(layer) && !(b.Probe.Gives(layer) && b.Probe.Experts) }
@@ -66,7 +74,7 @@ func checkChoices(m *model.Config, b *stages.Batch) error {
 			own = i
 		}
 		if l.Indexer == model.LowerIndexer && mixes(i) && !mixes(own) {
-			return fmt.Errorf("dispatch: layer %d attends to the positions that layer %d chooses, beyond the first %d: compute both", i, own, m.IndexTopK)
+			return fmt.Errorf("dispatch: layer %d attends to the positions that layer %d chooses, beyond the first %d: compute both", i, own, m.IndexBudget())
 		}
 	}
 	return nil
@@ -81,21 +89,13 @@ func (x *indexer) views(l *lane, scratch gpu.View) (k, q, weights gpu.View) {
 	return k, q, q.Floats(l.rows * m.IndexNHeads * m.IndexHeadDim)
 }
 
-// choosing returns the rows from the first to the last that choose, if any does.
-func (x *indexer) choosing(l *lane) (first, n int) {
-	if s := l.index[x.index].chosen; len(s) > 0 {
-		return rowsOf(s)
-	}
-	return 0, 0
-}
-
 // encodeInput computes what comes from the layer's input: keys, and weights of the rows that
 // choose.
 func (x *indexer) encodeInput(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	m := x.m
 	k, _, weights := x.views(l, scratch)
 	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
-	if first, n := x.choosing(l); n > 0 {
+	if first, n := l.index[x.index].choosing(); n > 0 {
 		cmd.EncodeMatMul(gpu.MatMul{W: x.weights, X: l.normed.Floats(first * m.HiddenSize), Y: weights.Floats(first * m.IndexNHeads), Rows: n})
 	}
 }
@@ -104,7 +104,7 @@ func (x *indexer) encodeInput(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 func (x *indexer) encodeQueries(cmd *gpu.Commands, l *lane, compressed gpu.View) {
 	m, width := x.m, x.m.IndexNHeads*x.m.IndexHeadDim
 	_, q, _ := x.views(l, compressed)
-	if first, n := x.choosing(l); n > 0 {
+	if first, n := l.index[x.index].choosing(); n > 0 {
 		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: compressed.Floats(first * m.QLoraRank), Y: q.Floats(first * width), Rows: n})
 	}
 }
@@ -119,7 +119,7 @@ func (x *indexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 		Interleaved: m.IndexerRopeInterleaved,
 	})
 	cmd.EncodeAppendKV(gpu.AppendKV{K: k, Segments: s.all})
-	first, n := x.choosing(l)
+	first, n := s.choosing()
 	if n == 0 {
 		return
 	}

@@ -42,7 +42,7 @@ func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
 	if n := m.Indexers(); n > 0 {
 		l.index = gpu.KV{PageRows: pageRows, Dim: m.IndexHeadDim, Format: f, KOffset: l.bytes, VOffset: l.bytes}
 		if f == gpu.KVInt8 {
-			l.index.Group = divisor(latentGroup, divisor(m.IndexHeadDim, m.QKRopeHeadDim))
+			l.index.Group = divisor(latentGroup, divisor(m.IndexHeadDim, m.RotaryDim))
 		}
 		l.bytes += n * l.index.PartBytes()
 	}

@@ -25,7 +25,7 @@ type lane struct {
 	// picks: int32 [layers with experts, or 1 where they do not stay on the device, rows, TopK]
 	chosen        gpu.View
 	chosenWeights gpu.View // likewise
-	positions     gpu.View // int32 [rows, IndexTopK], those that the last indexer has chosen
+	positions     gpu.View // int32 [rows, IndexLists, IndexTopK], what the last indexer has chosen
 	headIn        gpu.View // [headRows, hidden]
 	logits        gpu.View // [headRows, vocab]
 	best          gpu.View // [headRows, BestOf(vocab)], the largest of them
@@ -37,8 +37,8 @@ type lane struct {
 	tokens   []int32
 	angles   []float32
 	headRows []int32
-	kv       [][]gpu.KVSegment    // [full attention layers]
-	windows  [][]gpu.KVSegment    // [layers with a window]
+	kv       []fullSegments       // [full attention layers]
+	windows  []fullSegments       // [layers with a window]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]
 	index    []indexSegments      // [indexers]
@@ -63,7 +63,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	m, n := cfg.Model, cfg.ChunkRows
 	l := &lane{
 		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+windowRotary(m)+queryRotary(m))),
-		kv: make([][]gpu.KVSegment, m.Count(model.FullAttention)), windows: make([][]gpu.KVSegment, m.Count(model.WindowAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
+		kv: make([]fullSegments, m.Count(model.FullAttention)), windows: make([]fullSegments, m.Count(model.WindowAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
 		latent: make([]latentSegments, m.Count(model.LatentAttention)), index: make([]indexSegments, m.Indexers()),
 	}
 	chosen := n * cfg.TopK
@@ -89,7 +89,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 		{&l.expertScratch, n * cfg.TopK * 2 * m.MoEIntermediateSize},
 		{&l.chosen, chosen},
 		{&l.chosenWeights, chosen},
-		{&l.positions, n * m.IndexTopK},
+		{&l.positions, n * m.IndexLists() * m.IndexTopK},
 		{&l.headIn, headRows * m.HiddenSize},
 		{&l.logits, headRows * m.VocabSize},
 		{&l.best, headRows * stages.BestOf(m.VocabSize)},
@@ -140,7 +140,7 @@ func mixerFloats(m *model.Config) int {
 	full := 0
 	for _, mixer := range []model.Mixer{model.FullAttention, model.WindowAttention} {
 		a := m.Attention(mixer)
-		full = max(full, a.Heads*(2*a.HeadDim+a.ValueDim)+a.KeyDim()+a.ValuesDim())
+		full = max(full, a.Heads*(2*a.HeadDim+a.ValueDim)+a.KeyDim()+a.ValuesDim()+indexerFloats(m))
 	}
 	heads := m.NumAttentionHeads
 	// The indexer is done before latent attention uses the same scratch.

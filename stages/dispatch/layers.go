@@ -239,7 +239,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	r := c.record(&m.Step, record.Experts)
 	if len(m.Uses) > 0 {
 		c.gather(r, m)
-		c.encodeExperts(r, l, &r.wave, gpu.List[int32]{Host: r.picks})
+		c.encodeExperts(r, l, m.Layer, &r.wave, gpu.List[int32]{Host: r.picks})
 	}
 	if m.Last {
 		c.encodeCombine(r, l, m.Layer, gpu.List[float32]{Host: m.Plan.Weights})
@@ -278,11 +278,11 @@ func (c *Core) gather(r *recording, m *stages.WaveResident) {
 	}
 }
 
-// encodeExperts computes the routed experts of a table that the picks name.
-func (c *Core) encodeExperts(r *recording, l *lane, table *gpu.ExpertTable, picks gpu.List[int32]) {
+// encodeExperts computes the routed experts of a layer's table that the picks name.
+func (c *Core) encodeExperts(r *recording, l *lane, layer int, table *gpu.ExpertTable, picks gpu.List[int32]) {
 	r.EncodeExperts(gpu.Experts{
 		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Table: table, Picks: picks,
-		Clamp: gpu.Clamp{Limit: float32(c.cfg.Model.Clamp.Limit), Alpha: float32(c.cfg.Model.Clamp.Alpha)},
+		Clamp: c.net.layers[layer].clamp,
 	})
 }
 

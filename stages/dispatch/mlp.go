@@ -8,6 +8,11 @@ import (
 // mlp is a SwiGLU that every row uses: l.normed to l.shared.
 type mlp struct {
 	gate, up, down gpu.Matrix
+	clamp          gpu.Clamp
+}
+
+func clampOf(c model.Clamp) gpu.Clamp {
+	return gpu.Clamp{Limit: float32(c.Limit), Alpha: float32(c.Alpha)}
 }
 
 func newMLP(b *binder, prefix string, hidden, width int) *mlp {
@@ -24,7 +29,7 @@ func (x *mlp) encode(cmd *gpu.Commands, l *lane) {
 	up := gate.Floats(rows * width)
 	cmd.EncodeMatMul(gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.up, X: l.normed, Y: up, Rows: rows})
-	cmd.EncodeSwiGLU(gpu.SwiGLU{Gate: gate, Up: up, Y: gate, Rows: rows, Dim: width})
+	cmd.EncodeSwiGLU(gpu.SwiGLU{Gate: gate, Up: up, Y: gate, Rows: rows, Dim: width, Clamp: x.clamp})
 	cmd.EncodeMatMul(gpu.MatMul{W: x.down, X: gate, Y: l.shared, Rows: rows})
 }
 

@@ -17,10 +17,12 @@ const pagesPerSlab = 16
 type states struct {
 	cfg    Config
 	layout kvLayout
-	dev    gpu.Device
-	all    map[stages.StateID]*state
-	slabs  []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
-	idle   []gpu.Buffer // recurrent states that are not in use
+	// [full attention layers]: up to which position rows attend to all; 0: always
+	budgets []int
+	dev     gpu.Device
+	all     map[stages.StateID]*state
+	slabs   []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
+	idle    []gpu.Buffer // recurrent states that are not in use
 
 	// leaving is recurrent state that goes back to the device when everything submitted up to
 	// leavingAt is done.
@@ -38,9 +40,16 @@ type state struct {
 }
 
 func newStates(cfg Config, dev gpu.Device) *states {
-	return &states{
+	s := &states{
 		cfg: cfg, layout: newKVLayout(cfg.Model, cfg.KV, cfg.PageRows), dev: dev, all: make(map[stages.StateID]*state),
+		budgets: make([]int, cfg.Model.Count(model.FullAttention)),
 	}
+	for _, l := range cfg.Model.Layers {
+		if l.Mixer == model.FullAttention && l.Indexer == model.OwnIndexer {
+			s.budgets[l.MixerIndex] = cfg.Model.IndexBudget()
+		}
+	}
+	return s
 }
 
 // RecurrentBytes returns the size of one sequence's recurrent state.
@@ -64,10 +73,10 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 	}
 	l.copies = l.copies[:0]
 	for i := range l.kv {
-		l.kv[i] = l.kv[i][:0]
+		l.kv[i].reset()
 	}
 	for i := range l.windows {
-		l.windows[i] = l.windows[i][:0]
+		l.windows[i].reset()
 	}
 	for i := range l.state {
 		l.state[i] = l.state[i][:0]
@@ -157,19 +166,19 @@ type pageCopy struct{ from, to gpu.View }
 func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 	m := s.cfg.Model
 	for i := range l.kv {
-		l.kv[i] = append(l.kv[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)})
+		l.kv[i].add(gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)}, s.budgets[i])
 	}
 	for i := range l.windows {
-		l.windows[i] = append(l.windows[i], gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.windowKV(i, st.pages)})
+		l.windows[i].add(gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.windowKV(i, st.pages)}, 0)
 	}
 	expanded := expands(m, &g, s.cfg.ChunkRows)
 	for i := range l.latent {
 		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.latentKV(i, st.pages)}
-		l.latent[i].add(seg, expanded, m.IndexTopK)
+		l.latent[i].add(seg, expanded, m.IndexBudget())
 	}
 	for i := range l.index {
 		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.indexKV(i, st.pages)}
-		l.index[i].add(seg, m.IndexTopK)
+		l.index[i].add(seg, m.IndexBudget())
 	}
 	at := gpu.View{Buf: st.recurrent}
 	for i := 0; i < len(l.state); i += 2 {

@@ -74,7 +74,7 @@ func (c *Core) encodeRouted(r *recording, l *lane, b *stages.Batch, layer int) {
 	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
 	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
 	c.encodeRoute(r, l, b, layer, picks, weights)
-	c.encodeExperts(r, l, &c.tables.layers[layer], gpu.List[int32]{At: picks})
+	c.encodeExperts(r, l, layer, &c.tables.layers[layer], gpu.List[int32]{At: picks})
 	if w.shared != nil {
 		w.shared.encode(&r.Commands, l)
 	}
