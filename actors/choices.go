@@ -56,7 +56,7 @@ type VerifyReads = expertmem.Verify
 
 // The choices.
 const (
-	VerifyAuto = expertmem.VerifyAuto // where the model has checksums of its experts' records
-	VerifyOn   = expertmem.VerifyOn   // a model without them does not open
+	VerifyAuto = expertmem.VerifyAuto // the first read of an expert and some later ones, if the model has checksums
+	VerifyOn   = expertmem.VerifyOn   // every read; a model without checksums does not open
 	VerifyOff  = expertmem.VerifyOff
 )

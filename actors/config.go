@@ -72,7 +72,7 @@ type Config struct {
 	// ReadTimeout is how long the read of one expert may take before the steps that wait for it
 	// fail. 0 means 30s. The disk may still answer: the engine goes on then.
 	ReadTimeout time.Duration
-	// VerifyReads compares every expert that is read with the checksum taken when it was packed. ""
+	// VerifyReads compares experts that are read with the checksums taken when they were packed. ""
 	// means auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped
 	// experts are not checked.
 	VerifyReads VerifyReads

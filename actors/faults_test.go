@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ func streamed(t *testing.T, cfg actors.Config, faults ...readpool.Fault) (*actor
 	faulty := new(*readpool.Faulty)
 	cfg.Model = fixtures.Packed(t, fixtures.Qwen35MoEBF16, 0)
 	cfg.ExpertIO = actors.ExpertIOBuffered
+	cfg.VerifyReads = cmp.Or(cfg.VerifyReads, actors.VerifyOn)
 	if cfg.ExpertMemory == 0 {
 		cfg.ExpertMemory = 31 * 24576
 	}

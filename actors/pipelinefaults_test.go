@@ -80,6 +80,7 @@ func readFault(f readpool.Fault, quiet bool) fault {
 	return fault{
 		kind: kind, quiet: quiet, hit: func() bool { return faulty.Reads() >= f.Read },
 		put: func(c *actors.Config) {
+			c.VerifyReads = actors.VerifyOn // the n-th read may not be an expert's first
 			*c = actors.WithReads(*c, func(src readpool.Source) readpool.Source {
 				faulty = readpool.NewFaulty(src, f)
 				return faulty
