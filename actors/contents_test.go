@@ -53,7 +53,7 @@ func TestDescribeShapes(t *testing.T) {
 			near("record", int64(c.Record.Bytes), want.record)
 			near("resident bytes of a token", c.TouchedWeights, want.dense)
 			near("expert bytes of a token", c.TouchedExperts(c.Model.NumExpertsPerTok), want.experts)
-			near("state", int64(state.RecurrentBytes(c.Model)), want.state)
+			near("state", int64(state.RecurrentBytes(c.Model, gpu.KVF32, 64)), want.state)
 			near("key-value bytes of a position", int64(state.PageBytes(c.Model, gpu.KVF32, 1)), 4*want.kvElements)
 		})
 	}

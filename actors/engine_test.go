@@ -48,6 +48,7 @@ func TestEqualBits(t *testing.T) {
 	})
 	t.Run("latent", func(t *testing.T) { equalBits(t, fixtures.DeepseekV3BF16, func(int) int { return 12 }) })
 	t.Run("indexed", func(t *testing.T) { equalBits(t, fixtures.GlmMoEDSASharedBF16, func(int) int { return 12 }) })
+	t.Run("windows", func(t *testing.T) { equalBits(t, fixtures.GptOssMXFP4, func(depth int) int { return 1 + 9*depth }) })
 }
 
 func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {

@@ -15,6 +15,12 @@ func WithReads(cfg Config, wrap func(readpool.Source) readpool.Source) Config {
 	return cfg
 }
 
+// WithWindowPages returns cfg with as many pages for layers with a window.
+func WithWindowPages(cfg Config, pages int) Config {
+	cfg.windowPages = pages
+	return cfg
+}
+
 // BeforeFingerprint makes an engine call f before it reads files for a fingerprint.
 func BeforeFingerprint(e *Engine, f func()) {
 	for _, of := range []*func() (fingerprint.Fingerprint, error){&e.identity.own, &e.identity.former} {

@@ -12,7 +12,6 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
-	"github.com/moeflux/moeflux-actor/model"
 )
 
 // TestHistories edits sequences of two engines at random: tokens are appended, texts resumed,
@@ -126,7 +125,7 @@ func live(t *testing.T, cfg actors.Config, r *rand.Rand, o *oracle, counts map[s
 		defer e.Close(context.Background())
 		h.engines = append(h.engines, e)
 	}
-	h.hybrid = h.engines[0].Model().Count(model.LinearAttention) > 0
+	h.hybrid = h.engines[0].Info().StateBytes > 0
 	for i := range 4 {
 		s, err := h.engines[i%2].NewSequence(ctx)
 		if err != nil {

@@ -215,7 +215,7 @@ func (h *history) fork(x *edited) error {
 }
 
 func (h *history) save(x *edited) error {
-	plain := h.r.IntN(3) == 0 && x.e.Model().Indexers() == 0
+	plain := h.r.IntN(3) == 0 && x.e.Model().Indexers() == 0 && x.e.Model().Sliding == nil
 	if x.unknown > 0 {
 		plain = true
 	}

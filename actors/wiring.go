@@ -62,7 +62,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.LayoutOf, RecordBytes: e.experts.Layout().Bytes, TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight + 1, PageRows: pageRows,
-		MaxPages: i.kvPages, KV: cfg.kv(), Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
+		MaxPages: i.kvPages, KV: cfg.kv(), WindowPages: cfg.windowPages, Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
 		Resident: i.Resident, LayerTimes: cfg.LayerTimes, Rule: rule.Rule,
 	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {
 		return cores, e.lostFile(err)

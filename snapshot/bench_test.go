@@ -281,7 +281,7 @@ func loadOnce(b *testing.B, path string, n int64, way string, s *Shape, t Target
 // TestBlocks checks the benchmarks' states against those of the other tests.
 func TestBlocks(t *testing.T) {
 	for name, s := range shapes {
-		if name == "mixed" || s.Indexers != nil {
+		if name == "mixed" || s.Indexers != nil || s.Window > 0 {
 			continue
 		}
 		src := newBlocks(s, 150)

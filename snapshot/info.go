@@ -72,7 +72,9 @@ func (f *File) Info() Info {
 	for layer, k := range f.shape.Layers {
 		bytes := f.shape.layerBytes(layer, 1)
 		if grows(k) {
-			i.PositionBytes += bytes
+			if k != model.WindowAttention { // which keeps some positions and no more
+				i.PositionBytes += bytes
+			}
 			i.GrowingBytes += lenBytes + f.shape.layerBytes(layer, f.positions)
 		} else {
 			i.RecurrentBytes += bytes

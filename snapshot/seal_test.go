@@ -206,8 +206,10 @@ func checkInfo(t *testing.T, file []byte, s *Shape, positions int, seal *Seal) {
 	if i.HeaderBytes+i.GrowingBytes+i.RecurrentBytes+i.SealBytes+i.TrailingBytes != int64(len(file)) || i.FileBytes != int64(len(file)) || i.TrailingBytes != 0 {
 		t.Errorf("sizes do not add up to %d: %+v", len(file), i)
 	}
-	per := int64(count(s, ful)*2*s.KVHeads*s.HeadDim+count(s, lat)*(s.KVLoraRank+s.RopeDim)+indexers(s, len(s.Layers))*s.IndexDim) * 4
-	if i.PositionBytes != per || i.GrowingBytes != per*int64(positions)+4*int64(count(s, ful)+count(s, lat)) {
+	per := int64(count(s, ful)*s.KVHeads*(s.HeadDim+valueDim(s))+count(s, lat)*(s.KVLoraRank+s.RopeDim)+indexers(s, len(s.Layers))*s.IndexDim) * 4
+	// of the last positions alone
+	windows := int64(4 * count(s, win) * s.WindowKVHeads * (s.HeadDim + valueDim(s)) * min(positions, max(s.Window-1, 0)))
+	if i.PositionBytes != per || i.GrowingBytes != per*int64(positions)+windows+4*int64(count(s, ful)+count(s, lat)+count(s, win)) {
 		t.Errorf("%d bytes a position, want %d; %d grow", i.PositionBytes, per, i.GrowingBytes)
 	}
 	if i.Seal == nil || i.Damage != nil || i.Seal.Fingerprint != seal.Fingerprint || !slices.Equal(i.Seal.Tokens, seal.Tokens) {

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ const (
 	lin = model.LinearAttention
 	ful = model.FullAttention
 	lat = model.LatentAttention
+	win = model.WindowAttention
 )
 
 // The shapes of the tests: one of each kind of model, and those that only a seal can describe.
@@ -30,11 +32,12 @@ var shapes = map[string]*Shape{
 		Indexers: []bool{true, false, true}, IndexDim: 3},
 	"blocks": {Layers: []model.Mixer{ful, ful, lin}, KVHeads: 2, HeadDim: 3, Indexers: []bool{false, true, false}, IndexDim: 3,
 		ConvRows: 1, ConvDim: 3, ValueHeads: 2, ValueDim: 2, KeyDim: 2},
-	"mixed": {Layers: []model.Mixer{lat, ful}, KVHeads: 2, HeadDim: 2, KVLoraRank: 3, RopeDim: 2},
+	"windowed": {Layers: []model.Mixer{win, ful, win}, KVHeads: 1, HeadDim: 6, VHeadDim: 4, Window: 4, WindowKVHeads: 2},
+	"mixed":    {Layers: []model.Mixer{lat, ful}, KVHeads: 2, HeadDim: 2, KVLoraRank: 3, RopeDim: 2},
 }
 
 // sealOnly are the shapes that no plain file can hold.
-var sealOnly = []string{"blocks", "indexed", "irregular", "mixed", "recurrent"}
+var sealOnly = []string{"blocks", "indexed", "irregular", "mixed", "recurrent", "windowed"}
 
 // paged is a state as the engine has it: pages of some positions of all layers, within which each
 // layer of full attention has keys and then values, each of latent attention rows of latent and
@@ -49,13 +52,16 @@ type paged struct {
 
 func newPaged(s *Shape, pageRows, positions int) *paged {
 	st := &paged{s: s, pageRows: pageRows, positions: positions}
-	perRow := count(s, ful)*2*s.KVHeads*s.HeadDim + count(s, lat)*(s.KVLoraRank+s.RopeDim) + indexers(s, len(s.Layers))*s.IndexDim
+	perRow := count(s, win)*s.WindowKVHeads*(s.HeadDim+valueDim(s)) + count(s, ful)*s.KVHeads*(s.HeadDim+valueDim(s)) + count(s, lat)*(s.KVLoraRank+s.RopeDim) + indexers(s, len(s.Layers))*s.IndexDim
 	for n := 0; n < positions; n += pageRows {
 		st.pages = append(st.pages, make([]float32, pageRows*perRow))
 	}
 	st.recurrent = make([]float32, count(s, lin)*(s.ConvRows*s.ConvDim+s.ValueHeads*s.ValueDim*s.KeyDim))
 	return st
 }
+
+// valueDim returns the channels of a value.
+func valueDim(s *Shape) int { return cmp.Or(s.VHeadDim, s.HeadDim) }
 
 func count(s *Shape, k model.Mixer) int {
 	n := 0
@@ -86,16 +92,21 @@ func (st *paged) row(layer int, p Part, i int) []float32 {
 			index++
 		}
 	}
-	kv, kept := s.KVHeads*s.HeadDim, s.KVLoraRank+s.RopeDim
+	heads, before, kept := s.KVHeads, 0, s.KVLoraRank+s.RopeDim
+	if s.Layers[layer] == win { // behind the layers of full attention
+		heads, before = s.WindowKVHeads, count(s, ful)*s.KVHeads*(s.HeadDim+valueDim(s))*st.pageRows
+	}
+	k, v := heads*s.HeadDim, heads*valueDim(s)
+	before += index * (k + v) * st.pageRows
 	page := i / st.pageRows
 	in := i % st.pageRows
 	conv, delta := s.ConvRows*s.ConvDim, s.ValueHeads*s.ValueDim*s.KeyDim
-	latents := count(s, ful) * 2 * kv * st.pageRows
+	latents := count(s, ful) * s.KVHeads * (s.HeadDim + valueDim(s)) * st.pageRows
 	switch p {
 	case Keys:
-		return st.pages[page][index*2*kv*st.pageRows+in*kv:][:kv]
+		return st.pages[page][before+in*k:][:k]
 	case Values:
-		return st.pages[page][(index*2+1)*kv*st.pageRows+in*kv:][:kv]
+		return st.pages[page][before+k*st.pageRows+in*v:][:v]
 	case Latents:
 		return st.pages[page][latents+index*kept*st.pageRows+in*kept:][:s.KVLoraRank]
 	case RotatedKeys:
@@ -143,8 +154,8 @@ func randomState(rng *rand.Rand, s *Shape, pageRows, positions int) *paged {
 	for layer := range s.Layers {
 		for _, b := range s.blocks(layer, positions) {
 			for i := range b.rows {
-				for j := range st.row(layer, b.part, i) {
-					st.row(layer, b.part, i)[j] = math.Float32frombits(rng.Uint32())
+				for j := range st.row(layer, b.part, b.first+i) {
+					st.row(layer, b.part, b.first+i)[j] = math.Float32frombits(rng.Uint32())
 				}
 			}
 		}

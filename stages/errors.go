@@ -158,7 +158,8 @@ func (e *ScoreError) Error() string {
 }
 
 // CannotTruncateLinear reports a truncation in the middle of a sequence with recurrent state, which
-// cannot be undone. Nothing was changed.
+// cannot be undone; what layers with a window keep counts as such, since it gives way to what comes
+// later. Nothing was changed.
 type CannotTruncateLinear struct {
 	Pos     int // that was asked for
 	PosMax  int // where the sequence stands
@@ -166,7 +167,7 @@ type CannotTruncateLinear struct {
 }
 
 func (e *CannotTruncateLinear) Error() string {
-	return fmt.Sprintf("a sequence of %d positions cannot be cut to %d because its model has recurrent state; a checkpoint can take it back to %d",
+	return fmt.Sprintf("a sequence of %d positions cannot be cut to %d because its model has recurrent state, or layers that keep the last positions alone; a checkpoint can take it back to %d",
 		e.PosMax, e.Pos, e.Nearest)
 }
 

@@ -53,7 +53,7 @@ func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
 	out.Send(stages.Sequencer, done)
 }
 
-func (c *Core) recurrentBytes() int { return RecurrentBytes(c.cfg.Model) }
+func (c *Core) recurrentBytes() int { return c.states.layout.recurrentBytes(c.cfg.Model) }
 
 // Unused recurrent states are kept for reuse: two of any size, and as many as fit in idleBytes.
 const (

@@ -24,6 +24,9 @@ type Config struct {
 	PageRows    int // positions of one key-value page
 	MaxPages    int // of all sequences together
 	KV          gpu.KVFormat
+	// WindowPages is how many pages a state has for layers with a window, if that is more than they
+	// need. Tests have pages that are never used again.
+	WindowPages int
 	// Ahead is how many of the next layers have their routers applied to a layer's router input
 	// too, 0 to 2; AheadRows is the most rows of a step for which that is done. While every expert
 	// of the model is in memory there is nothing to predict, and it is done only with AheadAlways.

@@ -80,12 +80,12 @@ func (x *full) rope(l *lane) gpu.View {
 	return l.rope
 }
 
-// segments returns the layer's part of a step.
-func (x *full) segments(l *lane) *fullSegments {
+// slices returns the layer's part of a step, in pieces that are computed one after the other.
+func (x *full) slices(l *lane) []fullSegments {
 	if x.a.Window > 0 {
-		return &l.windows[x.index]
+		return l.windows[x.index]
 	}
-	return &l.kv[x.index]
+	return l.kv[x.index : x.index+1]
 }
 
 func (x *full) encode(cmd *gpu.Commands, l *lane) {
@@ -110,18 +110,24 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 			Interleaved: m.RopeInterleaved,
 		})
 	}
-	segments, valueDim := x.segments(l), 0
+	valueDim := 0
 	if a.ValueDim != dim {
 		valueDim = a.ValueDim
 	}
-	cmd.EncodeAppendKV(gpu.AppendKV{K: k, V: v, Segments: segments.all})
-	if x.indexer != nil {
-		x.indexer.encode(cmd, l, scratch)
+	slices := x.slices(l)
+	for i := range slices {
+		if len(slices[i].all) == 0 {
+			break
+		}
+		cmd.EncodeAppendKV(gpu.AppendKV{K: k, V: v, Segments: slices[i].all})
+		if x.indexer != nil {
+			x.indexer.encode(cmd, l, scratch)
+		}
+		x.encodeAttention(cmd, l, &slices[i], gpu.Attention{
+			Q: q, Sinks: x.sinks, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: a.KVHeads, HeadDim: dim,
+			ValueDim: valueDim, Window: a.Window, Scale: float32(m.AttentionScale()), ValueScale: m.ValueScale,
+		})
 	}
-	x.encodeAttention(cmd, l, segments, gpu.Attention{
-		Q: q, Sinks: x.sinks, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: a.KVHeads, HeadDim: dim,
-		ValueDim: valueDim, Window: a.Window, Scale: float32(m.AttentionScale()), ValueScale: m.ValueScale,
-	})
 	l.tap(cmd, stages.DumpHeads, y)
 	if m.AttnOutputGate {
 		cmd.EncodeSigmoidGate(gpu.SigmoidGate{

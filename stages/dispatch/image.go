@@ -117,6 +117,9 @@ func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool
 				return fmt.Errorf("dispatch: row %d of a state of %d pages of %d", first, len(x.pages), x.pageRows)
 			}
 			in, from, room = x.pages[page], first%x.pageRows, x.pageRows-first%x.pageRows
+			if x.m.Layers[layer].Mixer == model.WindowAttention {
+				in = x.layout.ring.page(x.recurrent.Buf, page)
+			}
 		}
 		rows := min((len(host)-at)/s.width, room)
 		if rows == 0 {

@@ -10,27 +10,27 @@ import (
 const latentGroup = 64
 
 // kvLayout says where in a page of keys and values each layer's lie: those of the full attention
-// layers, one after the other, then those of layers with a window, then those of the latent ones,
-// then the keys of indexers.
+// layers, one after the other, then those of the latent ones, then the keys of indexers. Layers
+// with a window have pages of their own.
 type kvLayout struct {
 	full, window, latent, index gpu.KV // of the first layer of each kind, without pages
 	bytes                       int    // of a page
+	ring                        ring
 }
 
 // newKVLayout is for pages of pageRows positions. With 8 bits there is a scale for each head of
 // full attention; latent and rotated key of latent attention are in groups of their own, and so are
 // the rotated channels of an indexer's key and the others. Scores of the indexer are then of
 // rounded keys.
-func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows int) kvLayout {
+func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows, windowPages int) kvLayout {
 	var l kvLayout
 	if n := m.Count(model.FullAttention); n > 0 {
 		l.full = softmaxKV(m.Attention(model.FullAttention), f, pageRows)
 		l.bytes = n * bothBytes(&l.full)
 	}
-	if n := m.Count(model.WindowAttention); n > 0 {
+	if m.Count(model.WindowAttention) > 0 {
 		l.window = softmaxKV(m.Attention(model.WindowAttention), f, pageRows)
-		l.window.KOffset, l.window.VOffset = l.bytes, l.bytes+l.window.VOffset
-		l.bytes += n * bothBytes(&l.window)
+		l.ring = newRing(m, &l.window, linearBytes(m), windowPages)
 	}
 	if n := m.Count(model.LatentAttention); n > 0 {
 		l.latent = gpu.KV{PageRows: pageRows, Dim: m.LatentDim(), Format: f, KOffset: l.bytes, VOffset: l.bytes}
@@ -104,16 +104,19 @@ func divisor(a, b int) int {
 	return a
 }
 
+// recurrentBytes returns the size of a recurrent state.
+func (l *kvLayout) recurrentBytes(m *model.Config) int { return l.ring.bytes(linearBytes(m)) }
+
 // PageBytes returns the size of one key-value page of pageRows positions.
 func PageBytes(m *model.Config, f gpu.KVFormat, pageRows int) int {
-	l := newKVLayout(m, f, pageRows)
+	l := newKVLayout(m, f, pageRows, 0)
 	return l.bytes
 }
 
 // PackedShape returns what a state of the model consists of if its keys and values are as its pages
 // have them (Image.Packed).
 func PackedShape(m *model.Config, f gpu.KVFormat) *snapshot.Shape {
-	s, l := snapshot.ShapeOf(m), newKVLayout(m, f, 1)
+	s, l := snapshot.ShapeOf(m), newKVLayout(m, f, 1, 0)
 	s.KVGroup, s.LatentGroup, s.IndexGroup = max(l.full.Group, l.window.Group), l.latent.Group, l.index.Group
 	return s
 }

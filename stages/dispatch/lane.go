@@ -38,7 +38,7 @@ type lane struct {
 	angles   []float32
 	headRows []int32
 	kv       []fullSegments       // [full attention layers]
-	windows  []fullSegments       // [layers with a window]
+	windows  [][]fullSegments     // [layers with a window, slices]
 	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
 	latent   []latentSegments     // [latent attention layers]
 	index    []indexSegments      // [indexers]
@@ -63,7 +63,7 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	m, n := cfg.Model, cfg.ChunkRows
 	l := &lane{
 		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+windowRotary(m)+queryRotary(m))),
-		kv: make([]fullSegments, m.Count(model.FullAttention)), windows: make([]fullSegments, m.Count(model.WindowAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
+		kv: make([]fullSegments, m.Count(model.FullAttention)), windows: make([][]fullSegments, m.Count(model.WindowAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
 		latent: make([]latentSegments, m.Count(model.LatentAttention)), index: make([]indexSegments, m.Indexers()),
 	}
 	chosen := n * cfg.TopK

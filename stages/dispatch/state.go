@@ -12,7 +12,7 @@ import (
 const pagesPerSlab = 16
 
 // states is the memory of states: pages of keys and values, and recurrent state, which does not
-// grow. A page holds PageRows positions of every layer that keeps positions. Which state has which
+// grow; a ring of pages for layers with a window counts as such (see ring). A page holds PageRows positions of every layer that keeps positions. Which state has which
 // pages is the sequencer's to say; frozen states share theirs.
 type states struct {
 	cfg    Config
@@ -32,16 +32,18 @@ type states struct {
 
 // state is one state's memory.
 type state struct {
-	recurrent gpu.Buffer // of all linear layers, nil if there are none
+	recurrent gpu.Buffer // of all linear layers, and of those with a window; nil if there are none
 	// Of a sequence: its pages in its last step, by name and where they lie. They only change while
 	// no step of it is in flight.
 	ids   []stages.PageID
 	pages gpu.Pages
+	// Where the pages of layers with a window lie in recurrent, as far as it went.
+	window gpu.Pages
 }
 
 func newStates(cfg Config, dev gpu.Device) *states {
 	s := &states{
-		cfg: cfg, layout: newKVLayout(cfg.Model, cfg.KV, cfg.PageRows), dev: dev, all: make(map[stages.StateID]*state),
+		cfg: cfg, layout: newKVLayout(cfg.Model, cfg.KV, cfg.PageRows, cfg.WindowPages), dev: dev, all: make(map[stages.StateID]*state),
 		budgets: make([]int, cfg.Model.Count(model.FullAttention)),
 	}
 	for _, l := range cfg.Model.Layers {
@@ -52,8 +54,15 @@ func newStates(cfg Config, dev gpu.Device) *states {
 	return s
 }
 
-// RecurrentBytes returns the size of one sequence's recurrent state.
-func RecurrentBytes(m *model.Config) int {
+// RecurrentBytes returns the size of one sequence's recurrent state, what layers with a window keep
+// of it in pages of pageRows positions included.
+func RecurrentBytes(m *model.Config, f gpu.KVFormat, pageRows int) int {
+	l := newKVLayout(m, f, pageRows, 0)
+	return l.recurrentBytes(m)
+}
+
+// linearBytes returns how much of a recurrent state is that of linear attention.
+func linearBytes(m *model.Config) int {
 	return m.Count(model.LinearAttention) * (convFloats(m) + deltaFloats(m)) * 4
 }
 
@@ -76,7 +85,9 @@ func (s *states) enter(l *lane, b *stages.Batch) error {
 		l.kv[i].reset()
 	}
 	for i := range l.windows {
-		l.windows[i].reset()
+		for k := range l.windows[i] {
+			l.windows[i][k].reset()
+		}
 	}
 	for i := range l.state {
 		l.state[i] = l.state[i][:0]
@@ -168,9 +179,7 @@ func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
 	for i := range l.kv {
 		l.kv[i].add(gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)}, s.budgets[i])
 	}
-	for i := range l.windows {
-		l.windows[i].add(gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.windowKV(i, st.pages)}, 0)
-	}
+	s.addWindows(l, st, g)
 	expanded := expands(m, &g, s.cfg.ChunkRows)
 	for i := range l.latent {
 		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.latentKV(i, st.pages)}
@@ -195,7 +204,7 @@ func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
 		return st, false, nil
 	}
 	st, fresh = new(state), true
-	if n := RecurrentBytes(s.cfg.Model); n > 0 {
+	if n := s.layout.recurrentBytes(s.cfg.Model); n > 0 {
 		if k := len(s.idle); k > 0 {
 			st.recurrent, s.idle, fresh = s.idle[k-1], s.idle[:k-1], false
 		} else if st.recurrent, err = s.dev.NewBuffer(n); err != nil {

@@ -172,8 +172,8 @@ func TestRecurrentState(t *testing.T) {
 	from := len(b.queue.kept)
 	b.give(t, &stages.CopyState{To: 3})
 	fill, ok := b.queue.kept[from][0].(*gpu.Fill)
-	if !ok || fill.Dst != (gpu.View{Buf: first[0].Buf}) || fill.Bytes != dispatch.RecurrentBytes(b.cfg) {
-		t.Fatalf("opening in place of another submits %+v, want a fill of all %d bytes", b.queue.kept[from][0], dispatch.RecurrentBytes(b.cfg))
+	if !ok || fill.Dst != (gpu.View{Buf: first[0].Buf}) || fill.Bytes != dispatch.RecurrentBytes(b.cfg, gpu.KVF32, 4) {
+		t.Fatalf("opening in place of another submits %+v, want a fill of all %d bytes", b.queue.kept[from][0], dispatch.RecurrentBytes(b.cfg, gpu.KVF32, 4))
 	}
 	if third := state(3, stages.Segment{Seq: 3, Rows: 1}); third[0] != first[0] {
 		t.Errorf("the third sequence's state is %v, want that of the first, %v", third[0], first[0])
@@ -184,9 +184,9 @@ func TestRecurrentState(t *testing.T) {
 // goes back to the device, but not before the last commands that may use it are done.
 func TestIdleStates(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
-	before, kept := b.dev.live, (64<<20)/dispatch.RecurrentBytes(b.cfg)
+	before, kept := b.dev.live, (64<<20)/dispatch.RecurrentBytes(b.cfg, gpu.KVF32, 4)
 	if kept < 8 {
-		t.Fatalf("a state has %d bytes: too many for this test", dispatch.RecurrentBytes(b.cfg))
+		t.Fatalf("a state has %d bytes: too many for this test", dispatch.RecurrentBytes(b.cfg, gpu.KVF32, 4))
 	}
 	all := stages.StateID(kept + 3)
 	for id := range all {
@@ -217,7 +217,7 @@ func TestIdleStates(t *testing.T) {
 func TestIdleLargeStates(t *testing.T) {
 	b := mustOpen(t, dispatch.Config{ChunkRows: 4, Lanes: 1, PageRows: 4, MaxPages: 8})
 	before := b.dev.live
-	b.cfg.LinearNumValueHeads *= 1 + (64<<20)/dispatch.RecurrentBytes(b.cfg) // the core has the same *model.Config
+	b.cfg.LinearNumValueHeads *= 1 + (64<<20)/dispatch.RecurrentBytes(b.cfg, gpu.KVF32, 4) // the core has the same *model.Config
 	for id := range stages.StateID(5) {
 		b.give(t, &stages.CopyState{To: id + 1})
 	}
@@ -225,7 +225,7 @@ func TestIdleLargeStates(t *testing.T) {
 		b.give(t, &stages.DropState{State: id + 1})
 	}
 	if b.dev.live != before+2 {
-		t.Errorf("%d idle states of %d bytes have memory, want 2", b.dev.live-before, dispatch.RecurrentBytes(b.cfg))
+		t.Errorf("%d idle states of %d bytes have memory, want 2", b.dev.live-before, dispatch.RecurrentBytes(b.cfg, gpu.KVF32, 4))
 	}
 }
 

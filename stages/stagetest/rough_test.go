@@ -60,7 +60,7 @@ type talker struct {
 }
 
 func newRough(t *testing.T, p *pack, seed uint64, all []script, want [][][]float32, change func(*rand.Rand, *tuning)) (*rough, tuning) {
-	x := &rough{r: rand.New(rand.NewPCG(seed, 4)), want: want, recurrent: dispatch.RecurrentBytes(p.cfg) > 0, counts: make(map[string]int), faults: make(map[error]int)}
+	x := &rough{r: rand.New(rand.NewPCG(seed, 4)), want: want, recurrent: dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4) > 0, counts: make(map[string]int), faults: make(map[error]int)}
 	for _, e := range []error{errGone, stages.ErrClosed, errDisk, errDevice, errUpload} {
 		x.faults[e] = x.r.IntN(4)
 	}

@@ -100,7 +100,7 @@ func (tu tuning) gates() int {
 
 // stateBytes is the memory for states.
 func (tu tuning) stateBytes(m *model.Config) int64 {
-	return int64(cmp.Or(tu.pages, 64))*pageBytes(m) + int64(cmp.Or(tu.states, 16))*int64(dispatch.RecurrentBytes(m))
+	return int64(cmp.Or(tu.pages, 64))*pageBytes(m) + int64(cmp.Or(tu.states, 16))*int64(dispatch.RecurrentBytes(m, gpu.KVF32, 4))
 }
 
 func pageBytes(m *model.Config) int64 { return int64(dispatch.PageBytes(m, gpu.KVF32, 4)) }
@@ -195,8 +195,8 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, Vocab: p.cfg.VocabSize, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, PromptShare: cmp.Or(tu.share, 0.65), Preempts: r != nil && r.IntN(2) == 0, Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
-			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
-			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
+			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
+			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
 		}),
 		stages.Router: router.New(router.Config{
 			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}},
@@ -211,7 +211,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	watched := 4
 	// there a step that failed is taken back, and its pages are others'
-	if dispatch.RecurrentBytes(p.cfg) == 0 {
+	if dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4) == 0 {
 		watched = 0
 	}
 	slot := func(id stages.SlotID) []byte { return buf.Bytes()[int(id)*lay.Bytes:][:lay.Bytes] }
