@@ -30,7 +30,7 @@ var ways = []actors.Config{
 func TestGGUF(t *testing.T) {
 	dev := device(t, 2)
 	for _, name := range fixtures.GGUFs() {
-		dir := packedGGUF(t, fixtures.GGUF(t, name))
+		dir := packedFrom(t, fixtures.GGUF(t, name))
 		ids := ints(fixtures.Reference(t, name), "p9.ids")
 		want := logitsOf(t, open(t, actors.Config{Model: dir, Device: dev}), ids)
 		for i, cfg := range ways {
@@ -49,7 +49,7 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
-func packedGGUF(t *testing.T, path string) string {
+func packedFrom(t *testing.T, path string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "packed")
 	if err := convert.Convert(context.Background(), path, dir, convert.Options{}); err != nil {
@@ -74,7 +74,7 @@ func TestGGUFBlocks(t *testing.T) {
 	ids := []int32{3, 14, 15, 9, 26, 53, 58, 9, 7, 9, 3, 23}
 	for _, name := range []string{fixtures.ExactGGUF, fixtures.RoundedGGUF} {
 		path := fixtures.Path(t, name)
-		reference, err := refmodel.Open(packedGGUF(t, path))
+		reference, err := refmodel.Open(packedFrom(t, path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -191,6 +191,11 @@ type Config struct {
 	RoutedScalingFactor float32 // what the weights are multiplied by in the end
 	ExpertBias          bool    // all three projections of routed experts have biases
 
+	// Of checkpoints quantised by GPTQ: those in its first format store one less than each zero
+	// point, and in some the inputs of a group need not be neighbours.
+	ZeroPointsLessOne bool
+	GroupsOutOfOrder  bool
+
 	// EOSTokenIDs end a text: config.json's and generation_config.json's together, ascending.
 	EOSTokenIDs []int32
 	// BOSTokenID is config.json's or generation_config.json's bos_token_id, -1 if neither has one.

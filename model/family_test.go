@@ -410,13 +410,15 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"minimax_m2", "attn_type_list", "[1,0,1,1]", "attn_type_list"},
 		{"minimax_m2", "shared_intermediate_size", "64", "shared_intermediate_size"},
 		{"minimax_m2", "sliding_window", "128", "sliding_window"},
-		{"minimax_m2", "quantization_config", `{"quant_method":"fp8"}`, "quantization_config.weight_block_size"},
 		{"minimax_m2", "quantization_config", `{"quant_method":"fp8","weight_block_size":[64,128]}`, "quantization_config.weight_block_size"},
 		{"minimax_m2", "quantization_config", `{"quant_method":"fp8","weight_block_size":[128,128],"fmt":"e5m2"}`, "quantization_config.fmt"},
-		{"qwen3_moe", "quantization_config", `{"quant_method":"gptq","bits":4}`, "quantization_config.quant_method"},
-		{"qwen3_moe", "quantization_config", `{"quant_method":"compressed-tensors","format":"float-quantized"}`, "quantization_config.format"},
-		{"qwen3_moe", "quantization", `{"group_size":32,"bits":4,"mode":"mxfp8"}`, "quantization.mode"},
-		{"qwen3_moe", "quantization", `{"group_size":64,"bits":4,"model.layers.0.mlp.gate":{"mode":"nvfp4"}}`, "quantization.model.layers.0.mlp.gate.mode"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"bitsandbytes","load_in_4bit":true}`, "quantization_config.quant_method"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"gptq","bits":4,"checkpoint_format":"marlin"}`, "quantization_config.checkpoint_format"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"awq","bits":4,"version":"gemv"}`, "quantization_config.version"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"modelopt","quant_algo":"W4A8_AWQ"}`, "quantization_config.quant_algo"},
+		{"qwen3_moe", "quantization_config", `{"quant_method":"compressed-tensors","format":"marlin-24"}`, "quantization_config.format"},
+		{"qwen3_moe", "quantization", `{"group_size":32,"bits":4,"mode":"mxfp6"}`, "quantization.mode"},
+		{"qwen3_moe", "quantization", `{"group_size":64,"bits":4,"model.layers.0.mlp.gate":{"mode":"int4"}}`, "quantization.model.layers.0.mlp.gate.mode"},
 	} {
 		m := with(families[c.family], keys{c.key: json.RawMessage(c.value)})
 		if c.value == "" {

@@ -64,7 +64,7 @@ func parse(top *reader, generation []byte) (*Config, error) {
 	parseCommon(r, top, f, c)
 	f.parse(r, f, c)
 	for _, place := range slices.Compact([]*reader{top, r}) {
-		checkQuantization(place)
+		parseQuantization(place, c)
 	}
 	var gen *reader
 	if generation != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 type convertCmd struct {
-	Src string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, block-scaled fp8, packed int4 or MXFP4 experts, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
+	Src string `arg:"" name:"SRC" help:"The checkpoint directory: Hugging Face bf16, f16, f32, FP8, NVFP4, MXFP4, packed int4 of compressed-tensors, AWQ or GPTQ, or MLX. Or a GGUF file, or any of the files that one model is in. Or a packed model directory, to change its --layout."`
 	Dst string `arg:"" name:"DST" help:"The packed model directory to make. It appears once it is complete."`
 	conversionFlags
 	JSON bool `name:"json" help:"Print one JSON object at the end: dst, seconds."`
@@ -20,7 +20,7 @@ type convertCmd struct {
 
 // conversionFlags say how checkpoints become packed models.
 type conversionFlags struct {
-	Bits       int    `default:"0" placeholder:"B" help:"Quantise matrices that are not quantised yet, in groups of 64, to 4 or 8 bits; 0 keeps them as they are. Fewer bits are smaller, faster and less exact."`
+	Bits       int    `default:"0" placeholder:"B" help:"Quantise matrices that are not quantised yet or are FP8, in groups of 64, to 4 or 8 bits; 0 keeps them as they are. Fewer bits are smaller, faster and less exact."`
 	ExpertBits int    `default:"0" placeholder:"B" help:"Quantise routed experts to 2, 4 or 8 bits, even those that are quantised to more bits already; 0 means as --bits says. Two bits halve disk reads again compared with four, at a considerable loss of quality."`
 	Layout     string `placeholder:"NAME" help:"How quantised matrices are stored: panels (16 rows together, which the kernels read fastest) or rows (as moeflux and flash-moe read them). The numbers are the same. Default: panels."`
 }

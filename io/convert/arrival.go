@@ -47,7 +47,7 @@ func newArrival(j *job, source Shards, shards []*shard) (*arrival, error) {
 			return nil, err
 		}
 	}
-	for _, c := range p.shapes {
+	for _, c := range p.checks {
 		s := r.at[j.in.fileOf(c.tensor.Name)]
 		r.shards[s].last = max(r.shards[s].last, s)
 	}
@@ -86,6 +86,9 @@ func (b block) needs() []safetensors.Tensor {
 		return []safetensors.Tensor{m.array(b.array)}
 	case minusEight:
 		return []safetensors.Tensor{m.scales}
+	}
+	if m.enc == recoded {
+		return m.recipe.needs
 	}
 	all := []safetensors.Tensor{m.weight}
 	for _, t := range []safetensors.Tensor{m.scales, m.biases} {

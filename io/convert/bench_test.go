@@ -23,7 +23,7 @@ func BenchmarkEmit(b *testing.B) {
 		{"q4", found{enc: coded, codes: quant.Affine(4, 64), weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 4},
 		{"bf16", found{weight: bytes(rows * cols * 2)}, 4},
 		{"q4", found{enc: coded, codes: quant.Affine(4, 64), weight: bytes(rows * cols / 2), scales: bytes(rows * cols / 32), biases: bytes(rows * cols / 32)}, 2},
-		{"fp8", found{enc: tiled, weight: bytes(rows * cols), scales: bytes(rows / 128 * cols / 128 * 2)}, 4},
+		{"fp8", float8s(rows, cols), 4},
 	} {
 		for _, layout := range []quant.Layout{quant.Rows, quant.Panels} {
 			b.Run(fmt.Sprintf("from=%s/bits=%d/layout=%s", c.from, c.bits, layout), func(b *testing.B) {
@@ -49,4 +49,15 @@ func BenchmarkEmit(b *testing.B) {
 			})
 		}
 	}
+}
+
+// float8s is a matrix of 8-bit floats with one scale.
+func float8s(rows, cols int) found {
+	weight := safetensors.Tensor{DType: safetensors.F8E4M3, Data: make([]byte, rows*cols)}
+	r := &recipe{codes: bytesOf(weight), scale: func(dst []byte, _ int) error {
+		putF32(dst, []float32{1})
+		return nil
+	}}
+	f, _ := quant.FP8(128)
+	return found{enc: recoded, codes: f, weight: weight, recipe: r}
 }

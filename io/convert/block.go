@@ -25,6 +25,7 @@ const (
 	minusEight           // BF16 scales times -8
 	quantise             // a part of an affine matrix, each from the same numbers
 	zeros                // which nothing reads
+	recode               // a part of a matrix, by its recipe
 )
 
 // block is one array of the target and how to compute it. Nothing is read before write.
@@ -109,6 +110,10 @@ func (e *emitter) rows(w io.Writer, b block) error {
 	case zeros:
 		_, err := w.Write(make([]byte, b.bytes))
 		return err
+	case recode:
+		if b.array != quant.Weight {
+			return e.recodeNumbers(w, b)
+		}
 	case quantise:
 		if b.array == quant.Weight {
 			e.keep(b)
@@ -203,13 +208,16 @@ func (e *emitter) convert(b block, first, n int) ([]byte, error) {
 		out = e.out[:4*n]
 	case narrow:
 		out = e.out[:2*n]
-	case quantise:
+	case quantise, recode:
 		out = e.out[:b.format.PartBytes(b.array, 1, n)]
 	default:
 		panic(fmt.Sprintf("convert: block %s has operation %d", b.name, b.op))
 	}
 	err := parallel((n+grain-1)/grain, 64, func(lo, hi int) error {
 		lo, hi = lo*grain, min(hi*grain, n)
+		if b.op == recode {
+			return recodeCodes(b, out[b.format.WeightBytes(1, lo):], first+lo, hi-lo)
+		}
 		x := e.floats[lo:hi]
 		if err := b.src.fill(x, first+lo); err != nil {
 			return err

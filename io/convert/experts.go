@@ -80,7 +80,7 @@ func findExperts(src *source, cfg *model.Config, layer int, w wish, layout quant
 		both := bare(p+"experts.gate_up_proj", 2*i, h)
 		l.gate, l.up = cut(both, 0), cut(both, 1)
 		l.down = x.cut(bare(p+"experts.down_proj", h, i), h, 0, h)
-	case src.has(p+"experts.0.gate_proj.weight") || src.has(p+"experts.0.gate_proj.weight_packed"):
+	case src.hasMatrix(p + "experts.0.gate_proj"):
 		l.gate = x.single(p+"experts.", "gate_proj", i, h)
 		l.up = x.single(p+"experts.", "up_proj", i, h)
 		l.down = x.single(p+"experts.", "down_proj", h, i)

@@ -16,13 +16,13 @@ const (
 	coded                 // codes, scales and biases as packs have them: MLX
 	// 4-bit codes with a scale for each group, whose bias is -8 scales: compressed-tensors
 	centred
-	tiled  // 8-bit floats, with a scale for each tile of fp8Tile rows and columns
-	packed // blocks of a quant.Block: GGUF
+	recoded // codes that a recipe takes apart
+	packed  // blocks of a quant.Block: GGUF
 	// BF16, F16 or F32 as plain, but each matrix of a stack has its inputs as the first axis
 	inputsFirst
 )
 
-// fp8Tile is the side of the tiles that share a scale.
+// fp8Tile is the side of the tiles in which 8-bit floats share a scale.
 const fp8Tile = 128
 
 // found is a matrix found in the source, and what it becomes. A stack of matrices counts as one
@@ -31,7 +31,8 @@ type found struct {
 	enc                    encoding
 	rows, cols             int
 	weight, scales, biases safetensors.Tensor
-	codes                  quant.Format // in the source: of coded and centred
+	codes                  quant.Format // of coded and centred in the source, of recoded in packs
+	recipe                 *recipe      // of recoded
 	format                 quant.Format // in the target
 	block                  *quant.Block // in the source, of packed
 	perStack               int          // rows of one matrix, of inputsFirst
@@ -42,8 +43,8 @@ func (m *found) fill(dst []float32, at int) error {
 	switch m.enc {
 	case plain:
 		return m.weight.Floats(dst, at)
-	case tiled:
-		return m.fillTiles(dst, at)
+	case recoded:
+		return m.fillRecoded(dst, at)
 	case packed:
 		m.fillBlocks(dst, at)
 		return nil
@@ -75,24 +76,6 @@ func (m *found) unpackGroup(dst []float32, f quant.Format, g int) {
 	scale := m.scales.Data[f.ScaleBytes(1, g*len(dst)):]
 	bias := binary.LittleEndian.AppendUint16(nil, minusEightOf(scale))
 	f.Unpack(dst, len(dst), m.weight.Data[f.WeightBytes(1, g*len(dst)):], scale, bias, 0)
-}
-
-// fillTiles is fill for 8-bit floats. The product is rounded.
-func (m *found) fillTiles(dst []float32, at int) error {
-	across := (m.cols + fp8Tile - 1) / fp8Tile
-	var scale [1]float32
-	for i := 0; i < len(dst); {
-		row, col := (at+i)/m.cols, (at+i)%m.cols
-		if err := m.scales.Floats(scale[:], row/fp8Tile*across+col/fp8Tile); err != nil {
-			return err
-		}
-		n := min(m.cols-col, fp8Tile-col%fp8Tile, len(dst)-i)
-		for j, b := range m.weight.Data[at+i:][:n] {
-			dst[i+j] = quant.E4M3ToF32(b) * scale[0]
-		}
-		i += n
-	}
-	return nil
 }
 
 // fillColumns is fill for matrices whose rows lie as columns. Neighbouring rows share cache lines.
@@ -234,8 +217,8 @@ func (m *found) array(p quant.Part) safetensors.Tensor {
 	return [quant.NumParts]safetensors.Tensor{m.weight, m.scales, m.biases}[p]
 }
 
-// bytes returns the bytes of an array of a matrix that is not tiled, range by range. If columns do
-// not stay, they are in blocks, and whole blocks move.
+// bytes returns the bytes of an array of a matrix that packs have as it is, range by range. If columns
+// do not stay, they are in blocks, and whole blocks move.
 func (x *numbers) bytes(a quant.Part) [][]byte {
 	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows
@@ -264,12 +247,12 @@ func (x *numbers) bytes(a quant.Part) [][]byte {
 // drop calls fn with the bytes of the source that the elements first to first+n were made from.
 func (x *numbers) drop(first, n int, fn func([]byte)) {
 	total := x.m.rows * x.m.cols
-	// Tiles cover several rows. Their scales are few and stay.
+	// What a recipe takes scales from may serve several rows. It is little, and stays.
 	arrays := [][]byte{x.m.weight.Data}
-	switch x.m.enc {
-	case inputsFirst: // every row has its numbers all over its matrix
-		return
-	case tiled:
+	switch {
+	case x.m.enc == inputsFirst || x.m.enc == recoded && x.m.recipe.scattered:
+		return // every row has its numbers all over its matrix
+	case x.m.enc == recoded:
 	default:
 		arrays = append(arrays, x.m.scales.Data, x.m.biases.Data)
 	}

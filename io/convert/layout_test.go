@@ -55,8 +55,8 @@ func (p *pack) matrix(name string, rows, cols int) (f quant.Format, weight, scal
 		p.t.Fatal(err)
 	}
 	b := p.w.Mapping()
-	n := m.Format.ScaleBytes(rows, cols)
-	weight, scales, biases = inRows(m.Format, rows, cols, b[m.WeightOffset:][:m.Format.WeightBytes(rows, cols)], b[m.ScalesOffset:][:n], b[m.BiasesOffset:][:n])
+	weight, scales, biases = inRows(m.Format, rows, cols, b[m.WeightOffset:][:m.Format.WeightBytes(rows, cols)],
+		b[m.ScalesOffset:][:m.Format.ScaleBytes(rows, cols)], b[m.BiasesOffset:][:m.Format.BiasBytes(rows, cols)])
 	return m.Format.In(quant.Rows, rows), weight, scales, biases
 }
 
@@ -75,17 +75,23 @@ func inRows(f quant.Format, rows, cols int, weight, scales, biases []byte) (w, s
 			w[(r*cols+c)/perByte] |= code << (c % perByte * f.Bits())
 		}
 		for g := range groups {
-			from := 2 * ((r/16*groups+g)*16 + r%16)
-			copy(s[2*(r*groups+g):][:2], scales[from:])
-			copy(b[2*(r*groups+g):][:2], biases[from:])
+			from, n := (r/16*groups+g)*16+r%16, f.ScaleBytes(1, f.Group())
+			copy(s[n*(r*groups+g):][:n], scales[n*from:])
+			if n := f.BiasBytes(1, f.Group()); n > 0 && !f.Coding().Factor() {
+				copy(b[n*(r*groups+g):][:n], biases[n*from:])
+			}
 		}
+	}
+	if f.Coding().Factor() { // one of each row, in order
+		copy(b, biases)
 	}
 	return w, s, b
 }
 
 // layout returns the layout of the records that record returns: the pack's, in rows.
-func (p *pack) layout() model.ExpertLayout {
-	l := p.x.Layout()
+func (p *pack) layout() model.ExpertLayout { return rowsOf(p.x.Layout()) }
+
+func rowsOf(l model.ExpertLayout) model.ExpertLayout {
 	for _, part := range []*model.ExpertPart{&l.Gate, &l.Up, &l.Down} {
 		part.Format = part.Format.In(quant.Rows, part.Rows)
 	}
@@ -102,7 +108,7 @@ func parts(record []byte, p model.ExpertPart) (weight, scales, biases []byte) {
 // record returns an expert in row order.
 func (p *pack) record(layer, e int) []byte {
 	p.t.Helper()
-	l := p.x.Layout()
+	l := p.x.LayoutOf(layer)
 	b := make([]byte, l.Bytes)
 	if err := p.x.ReadExpert(layer, e, b); err != nil {
 		p.t.Fatal(err)

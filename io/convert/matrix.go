@@ -19,33 +19,38 @@ type wish struct {
 // If the matrix is not quantised and w asks for bits, it will be if groups divide its inputs, as
 // mlx-lm does.
 func takeMatrix(src *source, name string, stack []int, rows, cols int, w wish) (*found, error) {
-	m, err := takeEncoded(src, name, stack, rows, cols)
+	m, err := takeEncoded(src, name, stack, rows, cols, w)
 	if err != nil {
 		return nil, err
 	}
 	m.choose(w)
-	return m, nil
+	return m, m.checkExact()
 }
 
 // takeEncoded takes a matrix in any encoding.
-func takeEncoded(src *source, name string, stack []int, rows, cols int) (*found, error) {
+func takeEncoded(src *source, name string, stack []int, rows, cols int, w wish) (*found, error) {
 	full := name + ".weight"
 	shape := append(slices.Clone(stack), rows, cols)
-	if src.has(name + ".weight_packed") {
-		return takeCentred(src, name, stack, rows, cols)
+	if len(stack) == 0 {
+		if src.has(name + ".qweight") {
+			return takeInputsFirst(src, name, rows, cols, w)
+		}
+		if t, ok := src.peek(name + ".weight_packed"); ok {
+			return takeCompressed(src, t, name, rows, cols, w)
+		}
 	}
 	t, ok := src.peek(full)
 	if !ok {
 		_, err := src.take(full, shape...)
 		return nil, err
 	}
-	switch t.DType {
-	case safetensors.U32:
+	switch {
+	case t.DType == safetensors.U32:
 		return takeCodes(src, name, stack, rows, cols)
-	case safetensors.F8E4M3:
-		if len(stack) == 0 {
-			return takeTiles(src, name, rows, cols)
-		}
+	case t.DType == safetensors.F8E4M3 && len(stack) == 0:
+		return takeFloat8(src, name, rows, cols)
+	case t.DType == safetensors.U8 && len(stack) == 0 && src.has(full+"_scale_2"):
+		return takeFloat4(src, full, full+"_scale", full+"_scale_2", rows, cols, false)
 	}
 	if b := quant.BlockNamed(string(t.DType)); b != nil && (b.Len > 1 || src.gguf && t.DType == safetensors.F16) {
 		t, err := src.take(full, shape...)
@@ -63,23 +68,33 @@ func product(n []int) int {
 	return p
 }
 
-// choose sets the target's format.
+// choose sets the target's format. Floats of 8 bits count as numbers that are not quantised yet.
 func (m *found) choose(w wish) {
+	again := w.again || m.codes.Coding() == quant.CodingFP8
 	switch {
-	case m.codes.Codes():
+	case m.codes.Codes() && !(again && w.bits != 0 && w.bits < m.codes.Bits()):
 		m.format = m.codes
-		if w.again && w.bits != 0 && w.bits < m.codes.Bits() {
-			m.format = quant.Affine(w.bits, m.codes.Group())
-		}
+	case m.codes.Affine():
+		m.format = quant.Affine(w.bits, m.codes.Group())
 	case w.bits != 0 && m.cols%groupSize == 0:
 		m.format = quant.Affine(w.bits, groupSize)
-	case m.enc == tiled || m.weight.DType == safetensors.BF16:
+	case m.codes.Codes():
+		m.format = m.codes
+	case m.weight.DType == safetensors.BF16:
 		m.format = quant.BF16
 	case m.enc == packed:
 		m.format = quant.InBlock(m.block)
 	default:
 		m.format = quant.F32
 	}
+}
+
+// checkExact refuses what would be rounded though nobody asked for that.
+func (m *found) checkExact() error {
+	if m.enc != recoded || m.recipe.rounds == "" || m.format.Codes() {
+		return nil
+	}
+	return &SourceError{Tensor: m.weight.Name, Got: m.recipe.rounds + ": taken only by convert with --bits 4 or 8, which rounds"}
 }
 
 // takeCodes takes a matrix of codes. The format follows from the tensors' types and shapes, whose
@@ -97,6 +112,9 @@ func takeCodes(src *source, name string, stack []int, rows, cols int) (*found, e
 		return string(t.DType), append([]int{rows}, t.Shape[len(lead):]...), true
 	})
 	if err != nil {
+		if m, e := takeWidened(src, name, lead, cols); m != nil || e != nil {
+			return m, e
+		}
 		return nil, &SourceError{Tensor: name + ".weight", Got: err.Error(), Want: fmt.Sprintf("codes of %v rows of %d columns", lead, cols)}
 	}
 	m := &found{enc: coded, rows: product(lead), cols: cols, codes: format}
@@ -125,17 +143,48 @@ func lastAxis(shape []int) int {
 	return shape[len(shape)-1]
 }
 
-// takeCentred takes a matrix of compressed-tensors: name.weight_packed, I32 words of eight 4-bit
-// codes, lowest first; name.weight_scale; and name.weight_shape, which repeats rows and columns. A
-// code q stands for (q-8)·scale.
-func takeCentred(src *source, name string, stack []int, rows, cols int) (*found, error) {
+// takeCompressed takes a matrix of compressed-tensors whose codes are packed: 4-bit floats in bytes,
+// NVFP4 or MXFP4 by their scales, or whole numbers in words.
+func takeCompressed(src *source, packed safetensors.Tensor, name string, rows, cols int, w wish) (*found, error) {
+	scales, _ := src.peek(name + ".weight_scale")
+	switch {
+	case packed.DType == safetensors.U8 && scales.DType == safetensors.F8E4M3:
+		return takeFloat4(src, name+".weight_packed", name+".weight_scale", name+".weight_global_scale", rows, cols, true)
+	case packed.DType == safetensors.U8:
+		return takeBytes(src, name+".weight_packed", name+".weight_scale", rows, cols)
+	case scales.DType == safetensors.BF16 && !src.has(name+".weight_zero_point") && !src.has(name+".weight_g_idx"):
+		if m, err := takeCentred(src, name, rows, cols); m != nil || err != nil {
+			return m, err
+		}
+	}
+	return takePacked(src, name, rows, cols, w)
+}
+
+// takeBytes takes a matrix of MXFP4: U8 codes of two inputs each, the first lowest, and U8 scales.
+func takeBytes(src *source, codes, scales string, rows, cols int) (*found, error) {
+	f := quant.MXFP4
+	if err := f.Validate(cols); err != nil {
+		return nil, &SourceError{Tensor: codes, Got: err.Error()}
+	}
+	m := &found{enc: coded, rows: rows, cols: cols, codes: f}
+	var err error
+	if m.weight, err = takeTyped(src, codes, safetensors.U8, []int{rows, cols / 2}); err != nil {
+		return nil, err
+	}
+	m.scales, err = takeTyped(src, scales, safetensors.U8, []int{rows, cols / f.Group()})
+	return m, err
+}
+
+// takeCentred takes a matrix of compressed-tensors with 4-bit codes, lowest first, in bf16 groups
+// that packs have: takePacked for what is all but a copy. A code q stands for (q-8)·scale. It returns
+// nil for other groups and bits.
+func takeCentred(src *source, name string, rows, cols int) (*found, error) {
 	packed, _ := src.peek(name + ".weight_packed")
-	scales, ok := src.peek(name + ".weight_scale")
+	scales, _ := src.peek(name + ".weight_scale")
 	words, groups := lastAxis(packed.Shape), lastAxis(scales.Shape)
 	format, err := quant.AffineFormat(4, cols/max(groups, 1))
-	if !ok || err != nil || words*8 != cols || len(stack) > 0 || format.Validate(cols) != nil {
-		return nil, &SourceError{Tensor: packed.Name, Got: fmt.Sprintf("%s %v with scales %v", packed.DType, packed.Shape, scales.Shape),
-			Want: fmt.Sprintf("4-bit codes [%d, %d] in groups of 32, 64 or 128", rows, cols)}
+	if err != nil || words*8 != cols || format.Validate(cols) != nil {
+		return nil, nil
 	}
 	m := &found{enc: centred, rows: rows, cols: cols, codes: format}
 	if m.weight, err = takeTyped(src, name+".weight_packed", safetensors.I32, []int{rows, words}); err != nil {
@@ -147,13 +196,14 @@ func takeCentred(src *source, name string, stack []int, rows, cols int) (*found,
 	return m, checkLater(src, name+".weight_shape", rows, cols)
 }
 
-// shapeCheck is a tensor of two integers, which must be rows and columns.
-type shapeCheck struct {
-	tensor     safetensors.Tensor
-	rows, cols int
+// check is something that must hold of numbers in the checkpoint, which are read once their file is
+// there.
+type check struct {
+	tensor safetensors.Tensor
+	run    func() error
 }
 
-// checkLater takes the tensor of a check. It is read once its file is there.
+// checkLater takes a tensor of two integers, which must be rows and columns.
 func checkLater(src *source, name string, rows, cols int) error {
 	t, err := src.take(name, 2)
 	if err != nil {
@@ -162,8 +212,14 @@ func checkLater(src *source, name string, rows, cols int) error {
 	if t.DType != safetensors.I32 && t.DType != "I64" {
 		return &SourceError{Tensor: t.Name, Got: string(t.DType), Want: "I32 or I64"}
 	}
-	src.shapes = append(src.shapes, shapeCheck{tensor: t, rows: rows, cols: cols})
+	src.checks = append(src.checks, check{t, shapeCheck{tensor: t, rows: rows, cols: cols}.check})
 	return nil
+}
+
+// shapeCheck is a tensor of two integers, which must be rows and columns.
+type shapeCheck struct {
+	tensor     safetensors.Tensor
+	rows, cols int
 }
 
 // check reads the tensor.
@@ -180,20 +236,6 @@ func (c shapeCheck) check() error {
 		return &SourceError{Tensor: c.tensor.Name, Got: fmt.Sprint(got), Want: fmt.Sprintf("[%d %d]", c.rows, c.cols)}
 	}
 	return nil
-}
-
-// takeTiles takes a matrix of 8-bit floats: name.weight, and name.weight_scale_inv with one number
-// for each tile. In spite of its name, elements are multiplied by that number.
-func takeTiles(src *source, name string, rows, cols int) (*found, error) {
-	weight, err := src.take(name+".weight", rows, cols)
-	if err != nil {
-		return nil, err
-	}
-	if !src.has(name + ".weight_scale_inv") {
-		return nil, &SourceError{Tensor: weight.Name, Got: "F8_E4M3 without weight_scale_inv", Want: "a scale for each tile of 128 x 128"}
-	}
-	scales, err := src.takeFloat(name+".weight_scale_inv", (rows+fp8Tile-1)/fp8Tile, (cols+fp8Tile-1)/fp8Tile)
-	return &found{enc: tiled, rows: rows, cols: cols, weight: weight, scales: scales}, err
 }
 
 // blocks returns how rows of a matrix are written under name (without ".weight"): array by array,
@@ -216,11 +258,13 @@ func (x *numbers) opOf(p quant.Part) op {
 	switch kept := m.format == m.codes; {
 	case m.format.Codes() && !kept:
 		return quantise
+	case m.format.Codes() && m.enc == recoded:
+		return recode
 	case m.format.Codes() && m.enc == centred && p == quant.Biases:
 		return minusEight
-	case m.format == quant.BF16 && (moved || m.enc == tiled):
+	case m.format == quant.BF16 && (moved || m.enc == recoded):
 		return narrow
-	case m.format == quant.F32 && (moved || m.weight.DType != safetensors.F32):
+	case m.format == quant.F32 && (moved || m.enc == recoded || m.weight.DType != safetensors.F32):
 		return widen
 	}
 	return copyBytes

@@ -50,7 +50,12 @@ func (x *expertFinder) turns(m *found, n, first int) projection {
 // checkScales reports the first scale of a block that is no number.
 func checkScales(b block, scales []byte) error {
 	if i := b.format.NoNumber(scales); i >= 0 {
-		return &SourceError{Tensor: b.src.m.scales.Name, Got: fmt.Sprintf("scale %#x, which is no number", scales[i]), Want: "0 to 0xfe"}
+		return noPower(b.src.m.scales, scales[i])
 	}
 	return nil
+}
+
+// noPower reports a scale that is no power of two.
+func noPower(t safetensors.Tensor, scale byte) error {
+	return &SourceError{Tensor: t.Name, Got: fmt.Sprintf("scale %#x, which is no number", scale), Want: "0 to 0xfe"}
 }

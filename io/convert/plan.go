@@ -34,7 +34,7 @@ type plan struct {
 	codes quant.Format
 	left  left // of the source
 	// what must hold of numbers in the source
-	shapes []shapeCheck
+	checks []check
 }
 
 // placed is a block of model_weights.bin.
@@ -90,7 +90,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 		return nil, err
 	}
 	p.place()
-	p.shapes = src.shapes
+	p.checks = src.checks
 	p.layOut()
 	return p, nil
 }
@@ -149,9 +149,9 @@ func (p *plan) describe() expertfile.Layout {
 // checkShapes makes the checks of tensors that there says can be read. It reports a few errors.
 func (p *plan) checkShapes(there func(safetensors.Tensor) bool) error {
 	var errs []error
-	for _, c := range p.shapes {
+	for _, c := range p.checks {
 		if there(c.tensor) {
-			if err := c.check(); err != nil {
+			if err := c.run(); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -116,7 +116,7 @@ func TestConvertRefusesCodes(t *testing.T) {
 		"scales in F16":         func(_, s, _ *safetensors.Tensor) { s.DType = safetensors.F16 },
 		"biases of other shape": func(_, _, b *safetensors.Tensor) { b.Shape = []int{1, cpVocab} },
 		"scales of other rows":  func(_, s, _ *safetensors.Tensor) { s.Shape = []int{cpVocab / 2, 2} },
-		"3-bit codes":           func(w, _, _ *safetensors.Tensor) { w.Shape, w.Data = []int{cpVocab, 6}, w.Data[:cpVocab*24] },
+		"7-bit codes":           func(w, _, _ *safetensors.Tensor) { w.Shape, w.Data = []int{cpVocab, 14}, make([]byte, cpVocab*56) },
 		"groups of 16":          func(_, s, _ *safetensors.Tensor) { s.Shape, s.Data = []int{cpVocab, 4}, make([]byte, cpVocab*8) },
 		"rows":                  func(w, _, _ *safetensors.Tensor) { w.Shape = []int{cpVocab * 8, 1} },
 	} {

@@ -27,15 +27,18 @@ type source struct {
 	left  left
 	// raw means that the checkpoint is known to be as it was trained, not converted by mlx-lm.
 	raw bool
-	// shapes are checks of numbers in the checkpoint, to be made once they can be read.
-	shapes []shapeCheck
+	// checks are to be made once the numbers can be read.
+	checks []check
+	// lessOne means that GPTQ stored one less than each zero point, anyOrder that the inputs of its
+	// groups need not be neighbours.
+	lessOne, anyOrder bool
 	// gguf means that a converter of that format has changed what package ggufmodel says, and tiled
 	// that value heads of linear attention are in another order.
 	gguf, tiled bool
 }
 
 // left counts tensors that a text model does not need.
-type left struct{ vision, drafts int }
+type left struct{ vision, drafts, inputs int }
 
 // String says what was left out, and why; "" if nothing was.
 func (l left) String() string {
@@ -45,6 +48,9 @@ func (l left) String() string {
 	}
 	if l.drafts > 0 {
 		parts = append(parts, fmt.Sprintf("%d of layers that predict further tokens", l.drafts))
+	}
+	if l.inputs > 0 {
+		parts = append(parts, fmt.Sprintf("%d scales of inputs and of cached keys and values", l.inputs))
 	}
 	if parts == nil {
 		return ""
@@ -57,6 +63,8 @@ func (l left) String() string {
 var (
 	draftPrefixes  = []string{"mtp."}
 	visionPrefixes = []string{"visual.", "vision_tower.", "mm_projector.", "multi_modal_projector.", "patch_merge_mlp."}
+	// Suffixes of scales by which other engines round inputs, keys and values to fewer bits.
+	inputSuffixes = []string{".input_scale", ".input_global_scale", ".k_scale", ".v_scale"}
 )
 
 // packName returns the name of a checkpoint's tensor in the pack, but for what is the family's own.
@@ -77,12 +85,16 @@ func packName(name string, l *left) (pack string, ok bool) {
 		l.vision++
 		return "", false
 	}
+	if slices.ContainsFunc(inputSuffixes, func(s string) bool { return strings.HasSuffix(pack, s) }) {
+		l.inputs++
+		return "", false
+	}
 	return pack, !strings.HasSuffix(pack, ".rotary_emb.inv_freq")
 }
 
 // openSource indexes a checkpoint's tensors.
 func openSource(ckpt tensors, cfg *model.Config) (*source, error) {
-	s := &source{ckpt: ckpt, names: map[string]string{}, used: map[string]bool{}}
+	s := &source{ckpt: ckpt, names: map[string]string{}, used: map[string]bool{}, lessOne: cfg.ZeroPointsLessOne, anyOrder: cfg.GroupsOutOfOrder}
 	if g, ok := ckpt.(*ggufTensors); ok {
 		s.gguf, s.tiled = true, g.model.TiledHeads()
 		s.left.drafts = len(g.model.Unused)
@@ -176,6 +188,11 @@ func (s *source) peek(pack string) (safetensors.Tensor, bool) {
 func (s *source) has(pack string) bool {
 	_, ok := s.names[pack]
 	return ok
+}
+
+// hasMatrix reports whether there is a matrix with this pack name, which has no ".weight".
+func (s *source) hasMatrix(pack string) bool {
+	return s.has(pack+".weight") || s.has(pack+".weight_packed") || s.has(pack+".qweight")
 }
 
 // skip marks a tensor as known and not needed.

@@ -34,7 +34,7 @@ type Layout struct {
 	NumExperts int                 // records in a file
 	MoELayers  []int               // nil if the file does not list them
 	Components []Component         // of every layout
-	Layers     map[int][]Component // by layer, in place of Components
+	Layers     map[int][]Component // by layer, in place of Components, whatever their order
 }
 
 // layoutFile is the form of a Layout in the file.
@@ -133,7 +133,7 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 		return none, nil, fail("", "num_experts is %d, but the model has %d", got.NumExperts, cfg.NumExperts)
 	}
 	if got.Layers == nil {
-		l, err := parseComponents(path, got.ExpertSize, got.Components, got.Arranged, cfg)
+		l, err := parseComponents(path, got.ExpertSize, []componentList{{"components", got.Components, inRows}, {"arranged_components", got.Arranged, arranged}}, cfg)
 		if err == nil && l.Used() != got.ExpertSize {
 			err = fail("", "expert_size is %d, but the components make %d", got.ExpertSize, l.Used())
 		}
@@ -144,7 +144,7 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 		if len(got.Layers[layer]) == 0 {
 			return none, nil, fail("", "layer_components has no layer %d", layer)
 		}
-		l, err := parseComponents(path, got.ExpertSize, got.Layers[layer], nil, cfg)
+		l, err := parseComponents(path, got.ExpertSize, []componentList{{"layer_components", got.Layers[layer], anyOrder}}, cfg)
 		if err != nil {
 			return none, nil, err
 		}
@@ -161,17 +161,26 @@ func parseLayout(path string, raw []byte, cfg *model.Config) (model.ExpertLayout
 	return first, layers, nil
 }
 
+// componentList is a list of components and which order its blocks may be in.
+type componentList struct {
+	key        string
+	components []json.RawMessage
+	order      int
+}
+
+const (
+	inRows = iota
+	arranged
+	anyOrder
+)
+
 // parseComponents derives the layout of records of size bytes.
-func parseComponents(path string, size int, components, arranged []json.RawMessage, cfg *model.Config) (model.ExpertLayout, error) {
+func parseComponents(path string, size int, lists []componentList, cfg *model.Config) (model.ExpertLayout, error) {
 	fail := func(component, format string, args ...any) (model.ExpertLayout, error) {
 		return model.ExpertLayout{}, &LayoutError{Path: path, Component: component, Why: fmt.Sprintf(format, args...)}
 	}
 	byName := map[string]Component{}
-	for _, list := range []struct {
-		key        string
-		components []json.RawMessage
-		arranged   bool
-	}{{"components", components, false}, {"arranged_components", arranged, true}} {
+	for _, list := range lists {
 		for _, raw := range list.components {
 			var c Component
 			if err := json.Unmarshal(raw, &c); err != nil {
@@ -180,7 +189,7 @@ func parseComponents(path string, size int, components, arranged []json.RawMessa
 			if _, twice := byName[c.Name]; twice {
 				return fail(c.Name, "named twice")
 			}
-			if (c.Layout != quant.Rows) != list.arranged {
+			if list.order != anyOrder && (c.Layout != quant.Rows) != (list.order == arranged) {
 				return fail(c.Name, "is in layout %s, but listed under %q", c.Layout, list.key)
 			}
 			byName[c.Name] = c
