@@ -169,7 +169,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	})
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
-		Model: p.cfg, Layout: lay, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps + 1, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
+		Model: p.cfg, Layout: p.experts.LayoutOf, RecordBytes: lay.Bytes, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps + 1, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
 		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
