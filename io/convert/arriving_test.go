@@ -185,12 +185,22 @@ func TestArrivingEncoded(t *testing.T) {
 		check(t, inShards(t, src, 6, shuffled(uint64(i))).convert(t.Context(), dst, convert.Options{}))
 		sameTree(t, dst, mustConvert(t, src, convert.Options{}))
 	}
+	for i, form := range []string{"gptq", "ct-nvfp4", "mlx-mixed", "fp8-tiles"} {
+		src, dst := fixtures.Quantised(t)[form], filepath.Join(t.TempDir(), "pack")
+		check(t, inShards(t, src, 6, shuffled(uint64(i))).convert(t.Context(), dst, convert.Options{}))
+		sameTree(t, dst, mustConvert(t, src, convert.Options{}))
+	}
 	shape := "model.layers.1.mlp.experts.1.up_proj.weight_shape"
 	kimi.tensors[shape].Data[0]++
 	err := inShards(t, kimi.write(t), 6, shuffled(1)).convert(t.Context(), filepath.Join(t.TempDir(), "pack"), convert.Options{})
 	var bad *convert.SourceError
 	if !errors.As(err, &bad) || bad.Tensor != shape {
 		t.Errorf("a matrix of another shape than it says: %v", err)
+	}
+	order := fixtures.Path(t, "quantised/"+fixtures.OutOfOrder)
+	err = inShards(t, order, 6, shuffled(2)).convert(t.Context(), filepath.Join(t.TempDir(), "pack"), convert.Options{})
+	if !errors.As(err, &bad) || !strings.HasSuffix(bad.Tensor, ".g_idx") {
+		t.Errorf("groups of inputs that are no neighbours: %v", err)
 	}
 }
 
