@@ -9,9 +9,9 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/refmodel"
 )
 
-// Checkpoints in the forms in which quantised models are published compute what their numbers say in
-// float64, whether experts are in memory or come from the disk. That their numbers are those of the
-// checkpoint is the test of package convert.
+// Checkpoints in the forms in which quantised models are published compute what their numbers say
+// in float64, whether experts are in memory or come from the disk. That their numbers are those of
+// the checkpoint is the test of package convert.
 func TestQuantised(t *testing.T) {
 	ids := []int32{3, 14, 15, 9, 26, 53, 58, 9, 7, 9, 3, 23}
 	for form, path := range fixtures.Quantised(t) {

@@ -8,8 +8,8 @@ import (
 // fp8Tile is the side of the tiles that share one scale in block-scaled FP8 checkpoints.
 const fp8Tile = 128
 
-// parseQuantization refuses storage that no converter reads. Bits and groups of codes are not looked
-// at: they follow from the tensors, and what is written here may be wrong for single ones.
+// parseQuantization refuses storage that no converter reads. Bits and groups of codes are not
+// looked at: they follow from the tensors, and what is written here may be wrong for single ones.
 func parseQuantization(r *reader, c *Config) {
 	for _, key := range []string{"quantization", "quantization_config"} {
 		q := r.object(key)

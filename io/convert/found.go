@@ -217,8 +217,8 @@ func (m *found) array(p quant.Part) safetensors.Tensor {
 	return [quant.NumParts]safetensors.Tensor{m.weight, m.scales, m.biases}[p]
 }
 
-// bytes returns the bytes of an array of a matrix that packs have as it is, range by range. If columns
-// do not stay, they are in blocks, and whole blocks move.
+// bytes returns the bytes of an array of a matrix that packs have as it is, range by range. If
+// columns do not stay, they are in blocks, and whole blocks move.
 func (x *numbers) bytes(a quant.Part) [][]byte {
 	t := x.m.array(a)
 	width := len(t.Data) / x.m.rows

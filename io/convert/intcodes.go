@@ -204,10 +204,10 @@ func takeInputsFirst(src *source, name string, rows, cols int, w wish) (*found, 
 	return z.found(src, w)
 }
 
-// takePacked takes a matrix of compressed-tensors whose codes are whole numbers: name.weight_packed,
-// I32 words of codes of 4 or 8 bits; name.weight_scale [rows, groups]; name.weight_shape, which
-// repeats rows and columns; and perhaps name.weight_zero_point, words of neighbouring rows' zero
-// points. Without these the middle code stands for 0.
+// takePacked takes a matrix of compressed-tensors whose codes are whole numbers:
+// name.weight_packed, I32 words of codes of 4 or 8 bits; name.weight_scale [rows, groups];
+// name.weight_shape, which repeats rows and columns; and perhaps name.weight_zero_point, words of
+// neighbouring rows' zero points. Without these the middle code stands for 0.
 func takePacked(src *source, name string, rows, cols int, w wish) (*found, error) {
 	packed, _ := src.peek(name + ".weight_packed")
 	scales, ok := src.peek(name + ".weight_scale")

@@ -143,8 +143,8 @@ func lastAxis(shape []int) int {
 	return shape[len(shape)-1]
 }
 
-// takeCompressed takes a matrix of compressed-tensors whose codes are packed: 4-bit floats in bytes,
-// NVFP4 or MXFP4 by their scales, or whole numbers in words.
+// takeCompressed takes a matrix of compressed-tensors whose codes are packed: 4-bit floats in
+// bytes, NVFP4 or MXFP4 by their scales, or whole numbers in words.
 func takeCompressed(src *source, packed safetensors.Tensor, name string, rows, cols int, w wish) (*found, error) {
 	scales, _ := src.peek(name + ".weight_scale")
 	switch {
@@ -176,8 +176,8 @@ func takeBytes(src *source, codes, scales string, rows, cols int) (*found, error
 }
 
 // takeCentred takes a matrix of compressed-tensors with 4-bit codes, lowest first, in bf16 groups
-// that packs have: takePacked for what is all but a copy. A code q stands for (q-8)·scale. It returns
-// nil for other groups and bits.
+// that packs have: takePacked for what is all but a copy. A code q stands for (q-8)·scale. It
+// returns nil for other groups and bits.
 func takeCentred(src *source, name string, rows, cols int) (*found, error) {
 	packed, _ := src.peek(name + ".weight_packed")
 	scales, _ := src.peek(name + ".weight_scale")
@@ -262,7 +262,7 @@ func (x *numbers) opOf(p quant.Part) op {
 		return recode
 	case m.format.Codes() && m.enc == centred && p == quant.Biases:
 		return minusEight
-	case m.format == quant.BF16 && (moved || m.enc == recoded):
+	case m.format == quant.BF16 && moved:
 		return narrow
 	case m.format == quant.F32 && (moved || m.enc == recoded || m.weight.DType != safetensors.F32):
 		return widen

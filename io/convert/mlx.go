@@ -7,10 +7,10 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// takeWidened takes a matrix of codes as MLX writes them that no pack has as they are: codes of 3, 5
-// or 6 bits, which lie one after the other across bytes, become codes of 4 or 8; scales and biases in
-// float16 become float32; 8-bit floats in groups of 32 get float32 scales for powers of two; and
-// NVFP4 gets factors of rows. It returns nil if it is none of these.
+// takeWidened takes a matrix of codes as MLX writes them that no pack has as they are: codes of 3,
+// 5 or 6 bits, which lie one after the other across bytes, become codes of 4 or 8; scales and
+// biases in float16 become float32; 8-bit floats in groups of 32 get float32 scales for powers of
+// two; and NVFP4 gets factors of rows. It returns nil if it is none of these.
 func takeWidened(src *source, name string, lead []int, cols int) (*found, error) {
 	weight, _ := src.peek(name + ".weight")
 	scales, ok := src.peek(name + ".scales")

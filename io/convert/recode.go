@@ -15,12 +15,12 @@ type recipe struct {
 	needs []safetensors.Tensor // what the functions read
 	// codes writes the codes of elements at, at+1, … to dst, one byte each.
 	codes func(dst []byte, at int) error
-	// scale and bias write the number of group i as the pack has it, factor that of row i. Those that
-	// the format has not are nil.
+	// scale and bias write the number of group i as the pack has it, factor that of row i. Those
+	// that the format has not are nil.
 	scale, bias, factor func(dst []byte, i int) error
 	scattered           bool // a row's codes lie all over the source
-	// rounds says why packs cannot have the numbers, "" if they can. Then value returns what element
-	// at stands for, and there are no other functions.
+	// rounds says why packs cannot have the numbers, "" if they can. Then value returns what
+	// element at stands for, and there are no other functions.
 	rounds string
 	value  func(at int) (float32, error)
 }
@@ -173,7 +173,8 @@ func groupIn(size int, sizes ...int) int {
 	return 0
 }
 
-// checkFloat8 reports the first code of 8-bit floats that is no number; they begin at element first.
+// checkFloat8 reports the first code of 8-bit floats that is no number; they begin at element
+// first.
 func checkFloat8(b block, codes []byte, first int) error {
 	if b.format.Coding() != quant.CodingFP8 {
 		return nil

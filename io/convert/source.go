@@ -163,8 +163,8 @@ func (s *source) detectRaw(specs []spec) error {
 	return nil
 }
 
-// trainedAlone sets raw for a family that has no convolutions. What mlx-lm has converted, with experts
-// under a name of its own, is refused: nothing would tell what it has made of the norms.
+// trainedAlone sets raw for a family that has no convolutions. What mlx-lm has converted, with
+// experts under a name of its own, is refused: nothing would tell what it has made of the norms.
 func (s *source) trainedAlone() error {
 	for pack, name := range s.names {
 		if strings.Contains(pack, ".switch_mlp.") {

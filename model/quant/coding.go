@@ -23,8 +23,8 @@ const (
 	// Floats of 4 bits, e2m1, in groups that share a power of two: MXFP4 of OCP's microscaling
 	// formats.
 	CodingMXFP4
-	// Whole numbers whose scales and biases are float32: what was published with float16 numbers, or
-	// with zero points, is seldom exact in bf16.
+	// Whole numbers whose scales and biases are float32: what was published with float16 numbers,
+	// or with zero points, is seldom exact in bf16.
 	CodingQ4F
 	CodingQ8F
 	// Floats of 8 bits, e4m3, in groups that share a float32 scale.
@@ -66,8 +66,8 @@ type coding struct {
 	// A row has a float32 that multiplies all its numbers. It lies where others have biases.
 	factor bool
 	values []float32 // what codes stand for; nil: codes stand for themselves
-	// Values are whole numbers of steps above least: kernels multiply these by integers. A step of 0
-	// means that they are not.
+	// Values are whole numbers of steps above least: kernels multiply these by integers. A step of
+	// 0 means that they are not.
 	step, least float32
 }
 
@@ -76,7 +76,8 @@ type groupFloat struct {
 	dtype string // in files
 	bytes int
 	widen func(b []byte) float32
-	// number reports whether a scale may be in a file: it is a number and has no sign. nil: any may.
+	// number reports whether a scale may be in a file: it is a number and has no sign. nil: any
+	// may.
 	number func(b []byte) bool
 }
 

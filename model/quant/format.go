@@ -221,8 +221,8 @@ func (f Format) ScaleBytes(rows, cols int) int {
 	return f.groups(rows, cols) * f.Coding().ScaleBytes()
 }
 
-// BiasBytes returns the bytes of the biases of a [rows, cols] matrix, or of its rows' factors, which
-// lie in their place; 0 if there are neither.
+// BiasBytes returns the bytes of the biases of a [rows, cols] matrix, or of its rows' factors,
+// which lie in their place; 0 if there are neither.
 func (f Format) BiasBytes(rows, cols int) int {
 	if f.Coding().Factor() {
 		return 4 * rows

@@ -54,8 +54,8 @@ func TestUnpackAffineF32(t *testing.T) {
 	}
 }
 
-// All codes of FP8 by the definition of e4m3: a sign, 4 bits of exponent less 7, 3 bits of fraction;
-// exponent 0 is that of 1 without the leading 1, and all ones are no number.
+// All codes of FP8 by the definition of e4m3: a sign, 4 bits of exponent less 7, 3 bits of
+// fraction; exponent 0 is that of 1 without the leading 1, and all ones are no number.
 func TestUnpackFP8(t *testing.T) {
 	f, err := quant.FP8(128)
 	if err != nil {
@@ -88,8 +88,8 @@ func TestUnpackFP8(t *testing.T) {
 	}
 }
 
-// NVFP4 by hand: codes as in MXFP4, scale 0x38 is 1, 0x01 the least and 0x7e the greatest; the row's
-// factor multiplies all. 0x7f is no number, and 0x80 has a sign.
+// NVFP4 by hand: codes as in MXFP4, scale 0x38 is 1, 0x01 the least and 0x7e the greatest; the
+// row's factor multiplies all. 0x7f is no number, and 0x80 has a sign.
 func TestUnpackNVFP4(t *testing.T) {
 	f := quant.NVFP4
 	weight, scales, factors := make([]byte, 2*24), []byte{0x38, 0x01, 0x7e, 0x3c, 0, 0x30}, f32s(0.5, -3)

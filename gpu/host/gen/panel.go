@@ -173,7 +173,8 @@ const (
 	e4m3Power = (127 + 120) << 23
 )
 
-// float8 sets the lanes of v, whose codes e4m3 have no sign and nothing above them, to their values.
+// float8 sets the lanes of v, whose codes e4m3 have no sign and nothing above them, to their
+// values.
 func (g *generator) float8(v reg.VecVirtual) {
 	VPSLLD(U8(20), v, v)
 	VMULPS(g.same("power", e4m3Power), v, v)
