@@ -53,6 +53,15 @@ func partsOf(s *snapshot.Shape) parts {
 // with a window.
 func (p *parts) recurrent() bool { return len(p.stateLayers) > 0 }
 
+// ofTip returns the tokens that the tip of a text has: none, unless layers with a window keep the
+// last of its positions.
+func (p *parts) ofTip(text []int32) []int32 {
+	if p.state.Window == 0 {
+		return nil
+	}
+	return text
+}
+
 // rowBytes returns the size of a row.
 func (p *parts) rowBytes(part snapshot.Part) int {
 	switch part {

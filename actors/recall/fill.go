@@ -61,7 +61,7 @@ func (s *Store) Fill(f *Found, t snapshot.Target) error {
 		}
 	}
 	if f.tip != nil {
-		if err := s.fill(&f.tip.file, &s.parts.state, nil, rowsTo{Target: to, layers: s.parts.stateLayers}, to); err != nil {
+		if err := s.fill(&f.tip.file, &s.parts.state, s.parts.ofTip(f.Tokens), rowsTo{Target: to, layers: s.parts.stateLayers}, to); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func (s *Store) writeRows(ctx context.Context, in place, text []int32, l *lease)
 	}
 	name, rest := s.name(stretchName, in, text), slices.Clone(text[n:])
 	about := note{Scope: in.scope, After: last.name, At: n}
-	if err := s.put(ctx, name, &s.parts.rows, rowsFrom{l, s.parts.rowsLayers, n}, len(rest), rest, about, last); err != nil {
+	if err := s.put(ctx, name, &s.parts.rows, rowsFrom{l, s.parts.rowsLayers, n}, rest, about, last); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -118,20 +118,16 @@ func (s *Store) writeRows(ctx context.Context, in place, text []int32, l *lease)
 // position.
 func (s *Store) writeTip(ctx context.Context, last *stretch, text []int32, l *lease) error {
 	about := note{Scope: last.in.scope, Of: last.name, At: len(text)}
-	positions := 0
-	if s.parts.state.Window > 0 {
-		positions = len(text)
-	}
-	return s.put(ctx, s.name(tipName, last.in, text), &s.parts.state, rowsFrom{l, s.parts.stateLayers, 0}, positions, nil, about, last)
+	return s.put(ctx, s.name(tipName, last.in, text), &s.parts.state, rowsFrom{l, s.parts.stateLayers, 0}, s.parts.ofTip(text), about, last)
 }
 
-// put writes a file of positions, whose tokens may stay unnamed, and for which keep must stay.
-func (s *Store) put(ctx context.Context, name string, shape *snapshot.Shape, src snapshot.Source, positions int, tokens []int32, about note, keep *stretch) error {
+// put writes a file, for which keep must stay.
+func (s *Store) put(ctx context.Context, name string, shape *snapshot.Shape, src snapshot.Source, tokens []int32, about note, keep *stretch) error {
 	raw, err := json.Marshal(about)
 	if err != nil {
 		return err
 	}
-	how := snapshot.WriteOptions{Positions: positions, Seal: &snapshot.Seal{Fingerprint: s.cfg.Identity, Tokens: tokens, Note: raw}}
+	how := snapshot.WriteOptions{Positions: len(tokens), Seal: &snapshot.Seal{Fingerprint: s.cfg.Identity, Tokens: tokens, Note: raw}}
 	size, err := snapshot.Size(shape, how)
 	if err != nil {
 		return err
