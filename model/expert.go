@@ -19,9 +19,9 @@ func (p *ExpertPart) Offset(part quant.Part) int {
 
 // ExpertLayout is the layout of one routed expert's record: gate, up and down projection one after
 // the other, each as weight, scales, biases. There is no padding but where numbers of several bytes
-// would not begin at a multiple of them. Gate and Up are [intermediate,
-// hidden], Down is [hidden, intermediate]. Layers may have matrices of other formats, but every record
-// of a model has the same number of bytes: what smaller matrices leave over lies at the end.
+// would not begin at a multiple of them. Gate and Up are [intermediate, hidden], Down is [hidden,
+// intermediate]. Layers may have matrices of other formats, but every record of a model has the
+// same number of bytes: what smaller matrices leave over lies at the end.
 type ExpertLayout struct {
 	Gate, Up, Down ExpertPart
 	Bytes          int // of one record

@@ -1,26 +1,38 @@
 package host
 
-import "unsafe"
+import (
+	"unsafe"
 
-// blockArgs is what a blockKernel computes, of one row of W for rows r of X:
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// blockArgs is what a blockKernel computes, of one row of W for rows r of X. Of blocks of 32 it is
 //
 //	y[r] = Σ_g (Σ_i q[i]·x[r][i])·(scale[g]·s[r]) + bias[g]·S[r]   over the groups g of inputs i
 //
-// where s is the scale of the 32 inputs that g is among, and S is s times the sum of g's int8. Each
-// step is rounded. Groups whose numbers are equal modulo 8 are added up in ascending order, in a lane
-// of y, and then the lanes, so that all variants give the same bits. The generator knows the offsets
-// of the fields.
+// where s is the group's scale and S is s times the sum of its int8. Groups whose numbers are equal
+// modulo 8 are added up in ascending order, in a lane of y. Of blocks of 256 it is
+//
+//	y[r] = Σ_b (Σ_i q[i]·x[r][i]·scale[i/16])·(d[b]·s[r]) - (Σ_k minimum[k]·T[k])·(dmin[b]·s[r])
+//
+// where b are blocks, i their inputs, and T[k] sums 16 int8. Inputs 4j to 4j+3 of each 32, and the
+// minima 2j and 2j+1, belong to lane j of y, in which blocks are added up in ascending order.
+//
+// Sums of integers are exact, every other step is rounded, and the lanes are added up at the end,
+// so all variants give the same bits. The generator knows the offsets of the fields.
 type blockArgs struct {
-	codes          unsafe.Pointer // int8 [cols]
-	scales, biases unsafe.Pointer // float32 [cols/group]; biases only if the format has them
-	cols           int            // inputs, a multiple of 32; a kernel takes as many as it can
-	rows           int            // of X, up to blockTile
-	// x are rows of X: int8 [cols], followed for each 32 of them by float32 s and S.
+	codes unsafe.Pointer // int8 [cols]
+	// Of blocks of 32 float32 [cols/32] each, biases only if the format has them; of blocks of 256
+	// scales are quant.Whole [cols/256], and biases nothing.
+	scales, biases unsafe.Pointer
+	cols           int // inputs, whole blocks; a kernel takes as many as it can
+	rows           int // of X, up to blockTile
+	// x are rows of X, see rounded: in groups of 32, or of 256.
 	x [blockTile]unsafe.Pointer
 	y [blockTile][blockLanes]float32
 }
 
-// blockLanes is how many groups are added up side by side.
+// blockLanes is how many sums there are side by side.
 const blockLanes = 8
 
 // blockTile is the most rows of X that a blockKernel takes.
@@ -32,62 +44,116 @@ type blockKernel func(a *byte)
 
 // blockKind tells formats of blocks apart as far as products are concerned.
 type blockKind struct {
-	group  int // 16 or 32
-	biased bool
+	group  int  // 16 or 32
+	biased bool // or, of products of blocks of 256, with minima
 }
 
-// at returns the kind's place in a blockTable.
-func (k blockKind) at() int {
-	at := 0
-	if k.group == 32 {
-		at = 2
-	}
-	if k.biased {
-		at++
-	}
-	return at
+// blockTable is a variant's kernels: of blocks of 32, biased or not, and of blocks of 256.
+type blockTable struct {
+	short [2]blockKernel
+	whole map[blockKind]blockKernel
 }
 
-// blockTable is a variant's kernels by kind.
-type blockTable [4]blockKernel
+// of returns the kernel for a format.
+func (t *blockTable) of(b *quant.Block) blockKernel {
+	if b.Len == wholeGroup {
+		return t.whole[blockKind{b.Group, !b.Signed()}]
+	}
+	if b.Biased {
+		return t.short[1]
+	}
+	return t.short[0]
+}
 
 var portableBlocks = func() (t blockTable) {
-	for _, k := range []blockKind{{16, false}, {16, true}, {32, false}, {32, true}} {
-		t[k.at()] = func(a *byte) { portableBlock((*blockArgs)(unsafe.Pointer(a)), k) }
+	for i := range t.short {
+		t.short[i] = func(a *byte) { portableShort((*blockArgs)(unsafe.Pointer(a)), i == 1) }
+	}
+	t.whole = map[blockKind]blockKernel{}
+	for _, k := range []blockKind{{16, true}, {32, false}, {32, true}} {
+		t.whole[k] = func(a *byte) { portableWhole((*blockArgs)(unsafe.Pointer(a)), k.biased) }
 	}
 	return t
 }()
 
-// portableBlock is the definition.
-func portableBlock(a *blockArgs, k blockKind) {
+// portableShort is the definition for blocks of 32.
+func portableShort(a *blockArgs, biased bool) {
 	for r := range a.rows {
 		a.y[r] = [blockLanes]float32{}
 	}
-	a.add(k, 0)
+	a.add(biased, 0)
 }
 
-// add adds the groups of inputs from input first on.
-func (a *blockArgs) add(k blockKind, first int) {
-	codes, groups := unsafe.Slice((*int8)(a.codes), a.cols), a.cols/k.group
+// add adds the groups of 32 inputs from input first on.
+func (a *blockArgs) add(biased bool, first int) {
+	codes, groups := unsafe.Slice((*int8)(a.codes), a.cols), a.cols/32
 	scales := unsafe.Slice((*float32)(a.scales), groups)
-	var biases []float32
-	if k.biased {
-		biases = unsafe.Slice((*float32)(a.biases), groups)
-	}
 	for r := range a.rows {
 		x := unsafe.Slice((*int8)(a.x[r]), a.cols)
-		of := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), a.cols/16)
-		for g := first / k.group; g < groups; g++ {
-			at := g * k.group
-			s := of[at/32*2]
-			dot, sum := dotCodes(codes[at:at+k.group], x[at:at+k.group])
-			part := float32(float32(dot) * float32(scales[g]*s))
-			if k.biased {
-				part += float32(biases[g] * float32(s*float32(sum)))
+		of := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)
+		for g := first / 32; g < groups; g++ {
+			part := float32(float32(dotCodes(codes[32*g:32*(g+1)], x[32*g:])) * float32(scales[g]*of[2*g]))
+			if biased {
+				part += float32(unsafe.Slice((*float32)(a.biases), groups)[g] * of[2*g+1])
 			}
 			a.y[r][g%blockLanes] += part
 		}
 	}
+}
+
+// portableWhole is the definition for blocks of 256.
+func portableWhole(a *blockArgs, biased bool) {
+	codes, blocks := unsafe.Slice((*int8)(a.codes), a.cols), a.cols/wholeGroup
+	wholes := unsafe.Slice((*quant.Whole)(a.scales), blocks)
+	for r := range a.rows {
+		a.y[r] = [blockLanes]float32{}
+		x := unsafe.Slice((*int8)(a.x[r]), a.cols)
+		of := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*blocks)
+		sums := unsafe.Slice((*int16)(unsafe.Add(a.x[r], a.cols+8*blocks)), a.cols/16)
+		for b := range wholes {
+			w := &wholes[b]
+			for j := range blockLanes {
+				total := int32(0)
+				for k := range wholeGroup / 32 {
+					at := wholeGroup*b + 32*k + 4*j
+					total += dotCodes(codes[at:at+4], x[at:]) * int32(w.Scales[2*k+j/4])
+				}
+				part := float32(float32(total) * float32(w.D*of[2*b]))
+				if biased {
+					least := int32(w.Minima[2*j])*int32(sums[16*b+2*j]) + int32(w.Minima[2*j+1])*int32(sums[16*b+2*j+1])
+					part -= float32(float32(least) * float32(w.DMin*of[2*b]))
+				}
+				a.y[r][j] += part
+			}
+		}
+	}
+}
+
+// dotCodes returns Σ q·x over q, whose length is a multiple of 4.
+func dotCodes(q, x []int8) (dot int32) {
+	for len(q) >= 4 && len(x) >= 4 {
+		dot += int32(q[0])*int32(x[0]) + int32(q[1])*int32(x[1]) + int32(q[2])*int32(x[2]) + int32(q[3])*int32(x[3])
+		q, x = q[4:], x[4:]
+	}
+	return dot
+}
+
+// rowArgs is what a oneWhole kernel computes: blockArgs of blocks of 256, for rows of W as they are
+// stored and one row of X, with the lanes added up. The generator knows the offsets of the fields.
+type rowArgs struct {
+	w            unsafe.Pointer // the rows
+	rows, blocks int            // how many, and blocks of each
+	x, of, sums  unsafe.Pointer // of the row of X: int8, s and S of blocks, sums of 16
+	y            unsafe.Pointer // float32 [rows]
+	whole        *quant.Whole   // memory for what is unpacked of a block
+}
+
+// mulOne is mulBlocks for one row of X.
+func (s *blockScratch) mulOne(one blockKernel, w *matrix, o0, o1 int, x []byte, y []float32) {
+	blocks := w.cols / wholeGroup
+	s.row = rowArgs{w: unsafe.Pointer(&w.row(o0)[0]), rows: o1 - o0, blocks: blocks, x: unsafe.Pointer(&x[0]), of: unsafe.Pointer(&x[w.cols]),
+		sums: unsafe.Pointer(&x[w.cols+8*blocks]), y: unsafe.Pointer(&y[o0:o1][0]), whole: &grow(&s.wholes, 1)[0]}
+	one((*byte)(unsafe.Pointer(&s.row)))
 }
 
 // sumLanes adds up the lanes of a row of X.
@@ -95,21 +161,13 @@ func sumLanes(y *[blockLanes]float32) float32 {
 	return ((y[0] + y[4]) + (y[2] + y[6])) + ((y[1] + y[5]) + (y[3] + y[7]))
 }
 
-// dotCodes returns Σ q·x and Σ x. Both have the same length, a multiple of 4.
-func dotCodes(q, x []int8) (dot, sum int32) {
-	for len(q) >= 4 && len(x) >= 4 {
-		dot += int32(q[0])*int32(x[0]) + int32(q[1])*int32(x[1]) + int32(q[2])*int32(x[2]) + int32(q[3])*int32(x[3])
-		sum += int32(x[0]) + int32(x[1]) + int32(x[2]) + int32(x[3])
-		q, x = q[4:], x[4:]
-	}
-	return dot, sum
-}
-
 // blockScratch is one thread's memory for products of blocks.
 type blockScratch struct {
 	args           blockArgs
+	row            rowArgs
 	codes          []int8
 	scales, biases []float32
+	wholes         []quant.Whole
 }
 
 // parts returns memory for a row of w that is taken apart.
@@ -131,17 +189,27 @@ func (k *kernels) mulSplit(s *blockScratch, w *matrix, o0, o1 int, x, y []float3
 // mulBlocks is multiply for blocks with X in int8. Each row of W is taken apart once for a block of
 // rows of X, which stays in the cache while all rows pass.
 func (k *kernels) mulBlocks(s *blockScratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
-	b := w.format.Block()
+	b, stored := w.format.Block(), &k.codings[w.format.Coding()]
+	if i1-i0 == 1 && stored.oneWhole != nil {
+		s.mulOne(stored.oneWhole, w, o0, o1, in.bytes(i0), out.floats(i0))
+		return
+	}
 	codes, scales, biases := s.parts(w)
-	a, multiply := &s.args, k.blocks[blockKind{b.Group, b.Biased}.at()]
-	a.codes, a.scales, a.biases = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0])
-	a.cols = w.cols
-	split := k.codings[w.format.Coding()].split
+	wholes := grow(&s.wholes, w.cols/b.Len)
+	a, multiply := &s.args, k.blocks.of(b)
+	a.codes, a.scales, a.biases, a.cols = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0]), w.cols
+	if b.Len == wholeGroup {
+		a.scales, a.biases = unsafe.Pointer(&wholes[0]), nil
+	}
 	per := max(blockTile, blockX/in.width)
 	for ; i0 < i1; i0 += per {
 		end := min(i0+per, i1)
 		for o := o0; o < o1; o++ {
-			split(codes, scales, biases, w.row(o))
+			if b.Len == wholeGroup {
+				stored.whole(codes, wholes, w.row(o))
+			} else {
+				stored.split(codes, scales, biases, w.row(o))
+			}
 			for i := i0; i < end; i += a.rows {
 				a.rows = min(blockTile, end-i)
 				for r := range a.rows {

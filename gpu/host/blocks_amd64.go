@@ -11,25 +11,34 @@ import (
 // Both variants of the processor have the same functions for blocks: AVX2's, which add up in the
 // order of the definition, and convert fp16 (F16C, which all processors with AVX2 have).
 
-var avx2Blocks = func() (t blockTable) {
-	for k, eights := range map[blockKind]blockKernel{
-		{16, false}: blockDotG16AVX2, {16, true}: blockDotG16BiasedAVX2, {32, false}: blockDotG32AVX2, {32, true}: blockDotG32BiasedAVX2,
-	} {
-		t[k.at()] = finished(eights, k)
-	}
-	return t
-}()
+var avx2Blocks = blockTable{
+	short: [2]blockKernel{finished(blockDotAVX2, false), finished(blockDotBiasedAVX2, true)},
+	whole: map[blockKind]blockKernel{
+		{16, true}: wholeDotG16BiasedAVX2, {32, false}: wholeDotG32AVX2, {32, true}: wholeDotG32BiasedAVX2,
+	},
+}
 
-// finished returns the kernel that adds the groups that eights leaves over. It takes any number of
-// rows of X.
-func finished(eights blockKernel, k blockKind) blockKernel {
+// oneWholes are the products of such blocks as they are with one row of X.
+var oneWholes = map[quant.Coding]blockKernel{
+	quant.CodingQ6K: oneWholeQ6KAVX2, quant.CodingQ5K: oneWholeQ5KAVX2, quant.CodingQ4K: oneWholeQ4KAVX2, quant.CodingIQ4XS: oneWholeIQ4XSAVX2,
+	quant.CodingQ3K: oneWholeQ3KAVX2, quant.CodingQ2K: oneWholeQ2KAVX2,
+}
+
+// finished returns the kernel that adds the groups that eights leaves over.
+func finished(eights blockKernel, biased bool) blockKernel {
 	return func(p *byte) {
 		eights(p)
 		a := (*blockArgs)(unsafe.Pointer(p))
-		if first := a.cols &^ (blockLanes*k.group - 1); first < a.cols {
-			a.add(k, first)
+		if first := a.cols &^ (blockLanes*32 - 1); first < a.cols {
+			a.add(biased, first)
 		}
 	}
+}
+
+// wholes are the functions that take blocks of 256 apart.
+var wholes = map[quant.Coding]func(codes *int8, wholes, src *byte, blocks int){
+	quant.CodingQ6K: wholeQ6KAVX2, quant.CodingQ5K: wholeQ5KAVX2, quant.CodingQ4K: wholeQ4KAVX2, quant.CodingIQ4XS: wholeIQ4XSAVX2,
+	quant.CodingQ3K: wholeQ3KAVX2, quant.CodingQ2K: wholeQ2KAVX2,
 }
 
 // withBlocks returns the table with functions for blocks.
@@ -44,6 +53,12 @@ func withBlocks(t *codingTable) *codingTable {
 			t[c].widen = func(dst []float32, row []byte) { widenBlocks(c, b, dst, row) }
 			t[c].split = func(codes []int8, scales, biases []float32, row []byte) {
 				splitBlocks(c, &codes[0], &scales[0], unsafe.SliceData(biases), &row[0], len(codes)/b.Len)
+			}
+			t[c].oneWhole = oneWholes[c]
+			if whole := wholes[c]; whole != nil {
+				t[c].whole = func(codes []int8, wholes []quant.Whole, row []byte) {
+					whole(&codes[0], (*byte)(unsafe.Pointer(&wholes[0])), &row[0], len(wholes))
+				}
 			}
 		}
 	}

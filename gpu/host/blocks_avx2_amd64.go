@@ -14,6 +14,16 @@ func splitQ80AVX2(codes *int8, scales *float32, biases *float32, src *byte, bloc
 //go:noescape
 func splitQ6KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// wholeQ6KAVX2 takes blocks of Q6_K apart, at least one, see quant.Block.Whole.
+//
+//go:noescape
+func wholeQ6KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+
+// oneWholeQ6KAVX2 multiplies rows of Q6_K, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneWholeQ6KAVX2(a *byte)
+
 // splitQ51AVX2 takes blocks of Q5_1 apart, at least one, see quant.Block.Split.
 //
 //go:noescape
@@ -28,6 +38,16 @@ func splitQ50AVX2(codes *int8, scales *float32, biases *float32, src *byte, bloc
 //
 //go:noescape
 func splitQ5KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// wholeQ5KAVX2 takes blocks of Q5_K apart, at least one, see quant.Block.Whole.
+//
+//go:noescape
+func wholeQ5KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+
+// oneWholeQ5KAVX2 multiplies rows of Q5_K, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneWholeQ5KAVX2(a *byte)
 
 // splitQ41AVX2 takes blocks of Q4_1 apart, at least one, see quant.Block.Split.
 //
@@ -44,6 +64,16 @@ func splitQ40AVX2(codes *int8, scales *float32, biases *float32, src *byte, bloc
 //go:noescape
 func splitQ4KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// wholeQ4KAVX2 takes blocks of Q4_K apart, at least one, see quant.Block.Whole.
+//
+//go:noescape
+func wholeQ4KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+
+// oneWholeQ4KAVX2 multiplies rows of Q4_K, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneWholeQ4KAVX2(a *byte)
+
 // splitIQ4NLAVX2 takes blocks of IQ4_NL apart, at least one, see quant.Block.Split.
 //
 //go:noescape
@@ -53,6 +83,16 @@ func splitIQ4NLAVX2(codes *int8, scales *float32, biases *float32, src *byte, bl
 //
 //go:noescape
 func splitIQ4XSAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// wholeIQ4XSAVX2 takes blocks of IQ4_XS apart, at least one, see quant.Block.Whole.
+//
+//go:noescape
+func wholeIQ4XSAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+
+// oneWholeIQ4XSAVX2 multiplies rows of IQ4_XS, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneWholeIQ4XSAVX2(a *byte)
 
 // splitMXFP4AVX2 takes blocks of MXFP4 apart, at least one, see quant.Block.Split.
 //
@@ -64,10 +104,30 @@ func splitMXFP4AVX2(codes *int8, scales *float32, biases *float32, src *byte, bl
 //go:noescape
 func splitQ3KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// wholeQ3KAVX2 takes blocks of Q3_K apart, at least one, see quant.Block.Whole.
+//
+//go:noescape
+func wholeQ3KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+
+// oneWholeQ3KAVX2 multiplies rows of Q3_K, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneWholeQ3KAVX2(a *byte)
+
 // splitQ2KAVX2 takes blocks of Q2_K apart, at least one, see quant.Block.Split.
 //
 //go:noescape
 func splitQ2KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// wholeQ2KAVX2 takes blocks of Q2_K apart, at least one, see quant.Block.Whole.
+//
+//go:noescape
+func wholeQ2KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+
+// oneWholeQ2KAVX2 multiplies rows of Q2_K, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneWholeQ2KAVX2(a *byte)
 
 // widenCodesG16AVX2 writes code·scale, rounded once, of groups of 16 codes, at least one.
 //
@@ -79,11 +139,6 @@ func widenCodesG16AVX2(dst *float32, codes *int8, scales *float32, biases *float
 //go:noescape
 func oneCodesG16AVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
-// blockDotG16AVX2 multiplies a row in groups of 16 by rows of X, as far as eights of groups go. a points to a blockArgs.
-//
-//go:noescape
-func blockDotG16AVX2(a *byte)
-
 // widenCodesG16BiasedAVX2 writes code·scale + bias, rounded once, of groups of 16 codes, at least one.
 //
 //go:noescape
@@ -94,10 +149,10 @@ func widenCodesG16BiasedAVX2(dst *float32, codes *int8, scales *float32, biases 
 //go:noescape
 func oneCodesG16BiasedAVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
-// blockDotG16BiasedAVX2 multiplies a row in groups of 16 by rows of X, as far as eights of groups go. a points to a blockArgs.
+// wholeDotG16BiasedAVX2 multiplies a row of blocks of 256, in groups of 16, by rows of X. a points to a blockArgs.
 //
 //go:noescape
-func blockDotG16BiasedAVX2(a *byte)
+func wholeDotG16BiasedAVX2(a *byte)
 
 // widenCodesG32AVX2 writes code·scale, rounded once, of groups of 32 codes, at least one.
 //
@@ -109,10 +164,10 @@ func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float
 //go:noescape
 func oneCodesG32AVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
-// blockDotG32AVX2 multiplies a row in groups of 32 by rows of X, as far as eights of groups go. a points to a blockArgs.
+// wholeDotG32AVX2 multiplies a row of blocks of 256, in groups of 32, by rows of X. a points to a blockArgs.
 //
 //go:noescape
-func blockDotG32AVX2(a *byte)
+func wholeDotG32AVX2(a *byte)
 
 // widenCodesG32BiasedAVX2 writes code·scale + bias, rounded once, of groups of 32 codes, at least one.
 //
@@ -124,10 +179,20 @@ func widenCodesG32BiasedAVX2(dst *float32, codes *int8, scales *float32, biases 
 //go:noescape
 func oneCodesG32BiasedAVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
-// blockDotG32BiasedAVX2 multiplies a row in groups of 32 by rows of X, as far as eights of groups go. a points to a blockArgs.
+// wholeDotG32BiasedAVX2 multiplies a row of blocks of 256, in groups of 32, by rows of X. a points to a blockArgs.
 //
 //go:noescape
-func blockDotG32BiasedAVX2(a *byte)
+func wholeDotG32BiasedAVX2(a *byte)
+
+// blockDotAVX2 multiplies a row of blocks of 32 by rows of X, as far as eights of them go. a points to a blockArgs.
+//
+//go:noescape
+func blockDotAVX2(a *byte)
+
+// blockDotBiasedAVX2 multiplies a row of blocks of 32 by rows of X, as far as eights of them go. a points to a blockArgs.
+//
+//go:noescape
+func blockDotBiasedAVX2(a *byte)
 
 // halvesAVX2 writes blocks of 32 fp16, at least 1, to dst.
 //

@@ -143,6 +143,226 @@ DATA avx2bytes20202020<>+24(SB)/4, $0x20202020
 DATA avx2bytes20202020<>+28(SB)/4, $0x20202020
 GLOBL avx2bytes20202020<>(SB), RODATA|NOPTR, $32
 
+// func wholeQ6KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·wholeQ6KAVX2(SB), NOSPLIT, $0-32
+	MOVQ    codes+0(FP), AX
+	MOVQ    wholes+8(FP), CX
+	MOVQ    src+16(FP), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    blocks+24(FP), BX
+
+wholeQ6KAVX2_block:
+	VPMOVSXBW    192(DX), Y1
+	VMOVDQU      Y1, (CX)
+	VPBROADCASTW 208(DX), X2
+	VCVTPH2PS    X2, Y2
+	VMOVSS       X2, 64(CX)
+	VPBROADCASTW 208(DX), X2
+	VCVTPH2PS    X2, Y2
+	VMOVSS       X2, 68(CX)
+	VPSLLW       $0x05, Y1, Y1
+	VMOVDQU      Y1, 32(CX)
+	VMOVDQU      128(DX), Y1
+	VMOVDQU      (DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSLLW       $0x04, Y1, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPAND        avx2bytes30303030<>+0(SB), Y1, Y4
+	VPOR         Y4, Y3, Y3
+	VMOVDQU      Y2, (AX)
+	VMOVDQU      Y3, 64(AX)
+	VMOVDQU      32(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSLLW       $0x02, Y1, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPSRLW       $0x02, Y1, Y1
+	VPAND        avx2bytes30303030<>+0(SB), Y1, Y1
+	VPOR         Y1, Y3, Y3
+	VMOVDQU      Y2, 32(AX)
+	VMOVDQU      Y3, 96(AX)
+	VMOVDQU      160(DX), Y1
+	VMOVDQU      64(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSLLW       $0x04, Y1, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPAND        avx2bytes30303030<>+0(SB), Y1, Y4
+	VPOR         Y4, Y3, Y3
+	VMOVDQU      Y2, 128(AX)
+	VMOVDQU      Y3, 192(AX)
+	VMOVDQU      96(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSLLW       $0x02, Y1, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPSRLW       $0x02, Y1, Y1
+	VPAND        avx2bytes30303030<>+0(SB), Y1, Y1
+	VPOR         Y1, Y3, Y3
+	VMOVDQU      Y2, 160(AX)
+	VMOVDQU      Y3, 224(AX)
+	ADDQ         $0x000000d2, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000048, CX
+	DECQ         BX
+	JNZ          wholeQ6KAVX2_block
+	VZEROUPPER
+	RET
+
+// func oneWholeQ6KAVX2(a *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·oneWholeQ6KAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), CX
+	MOVQ    (AX), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    48(AX), BX
+	VMOVUPS avx2wordsInTurn<>+0(SB), Y1
+	MOVQ    8(AX), SI
+
+oneWholeQ6KAVX2_row:
+	MOVQ  24(AX), DI
+	MOVQ  32(AX), R8
+	MOVQ  40(AX), R9
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R10
+
+oneWholeQ6KAVX2_block:
+	VPMOVSXBW    192(DX), Y3
+	VMOVDQU      Y3, (CX)
+	VPBROADCASTW 208(DX), X4
+	VCVTPH2PS    X4, Y4
+	VPBROADCASTW 208(DX), X5
+	VCVTPH2PS    X5, Y5
+	VPSLLW       $0x05, Y3, Y3
+	VMOVDQU      128(DX), Y6
+	VMOVDQU      (DX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPSLLW       $0x04, Y6, Y9
+	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
+	VPOR         Y9, Y7, Y7
+	VPAND        avx2bytes30303030<>+0(SB), Y6, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   (DI), Y7, Y7
+	VPBROADCASTD (CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y7, Y7
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPBROADCASTD 8(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VMOVDQU      32(DX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPSLLW       $0x02, Y6, Y11
+	VPAND        avx2bytes30303030<>+0(SB), Y11, Y11
+	VPOR         Y11, Y9, Y9
+	VPSRLW       $0x02, Y6, Y6
+	VPAND        avx2bytes30303030<>+0(SB), Y6, Y6
+	VPOR         Y6, Y10, Y10
+	VPMADDUBSW   32(DI), Y9, Y6
+	VPBROADCASTD 4(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VPMADDUBSW   96(DI), Y10, Y6
+	VPBROADCASTD 12(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VMOVDQU      160(DX), Y6
+	VMOVDQU      64(DX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPSLLW       $0x04, Y6, Y11
+	VPAND        avx2bytes30303030<>+0(SB), Y11, Y11
+	VPOR         Y11, Y9, Y9
+	VPAND        avx2bytes30303030<>+0(SB), Y6, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPBROADCASTD 16(CX), Y11
+	VPSHUFB      Y1, Y11, Y11
+	VPMADDWD     Y11, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPMADDUBSW   192(DI), Y10, Y9
+	VPBROADCASTD 24(CX), Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      96(DX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPSLLW       $0x02, Y6, Y11
+	VPAND        avx2bytes30303030<>+0(SB), Y11, Y11
+	VPOR         Y11, Y9, Y9
+	VPSRLW       $0x02, Y6, Y6
+	VPAND        avx2bytes30303030<>+0(SB), Y6, Y6
+	VPOR         Y6, Y10, Y10
+	VPMADDUBSW   160(DI), Y9, Y6
+	VPBROADCASTD 20(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VPMADDUBSW   224(DI), Y10, Y6
+	VPBROADCASTD 28(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (R8), Y6
+	VMULPS       Y6, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VPMADDWD     (R9), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y6, Y5, Y4
+	VMULPS       Y4, Y3, Y3
+	VSUBPS       Y3, Y7, Y7
+	ADDQ         $0x00000020, R9
+	VADDPS       Y7, Y2, Y2
+	ADDQ         $0x000000d2, DX
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	DECQ         R10
+	JNZ          oneWholeQ6KAVX2_block
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         SI
+	JNZ          oneWholeQ6KAVX2_row
+	VZEROUPPER
+	RET
+
+DATA avx2wordsInTurn<>+0(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+4(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+8(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+12(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+16(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+20(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+24(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+28(SB)/4, $0x03020302
+GLOBL avx2wordsInTurn<>(SB), RODATA|NOPTR, $32
+
 // func splitQ51AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·splitQ51AVX2(SB), NOSPLIT, $0-40
@@ -360,6 +580,255 @@ DATA avx2minus80000000<>+24(SB)/4, $0x80000000
 DATA avx2minus80000000<>+28(SB)/4, $0x80000000
 GLOBL avx2minus80000000<>(SB), RODATA|NOPTR, $32
 
+// func wholeQ5KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·wholeQ5KAVX2(SB), NOSPLIT, $0-32
+	MOVQ    codes+0(FP), AX
+	MOVQ    wholes+8(FP), CX
+	MOVQ    src+16(FP), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    blocks+24(FP), BX
+
+wholeQ5KAVX2_block:
+	VMOVDQU      (DX), X1
+	VPSRLDQ      $0x04, X1, X2
+	VPSHUFD      $0xff, X1, X1
+	VPSRLVD      avx2sixLow<>+0(SB), X1, X1
+	VPAND        avx2sixNibble<>+0(SB), X1, X1
+	VPSRLD       $0x02, X2, X3
+	VPAND        avx2sixTop<>+0(SB), X3, X3
+	VPOR         X3, X1, X1
+	VPAND        avx2sixAll<>+0(SB), X2, X2
+	VPUNPCKLDQ   X1, X2, X2
+	VPUNPCKLBW   X2, X2, X1
+	VPMOVZXBW    X1, Y1
+	VMOVDQU      Y1, (CX)
+	VPUNPCKHBW   X2, X2, X1
+	VPMOVZXBW    X1, Y1
+	VMOVDQU      Y1, 32(CX)
+	VPBROADCASTW (DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 64(CX)
+	VPBROADCASTW 2(DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 68(CX)
+	VMOVDQU      16(DX), Y1
+	VMOVDQU      48(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSLLW       $0x04, Y1, Y4
+	VPAND        avx2bytes10101010<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPSLLW       $0x03, Y1, Y4
+	VPAND        avx2bytes10101010<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VMOVDQU      Y2, (AX)
+	VMOVDQU      Y3, 32(AX)
+	VMOVDQU      80(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSLLW       $0x02, Y1, Y4
+	VPAND        avx2bytes10101010<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPSLLW       $0x01, Y1, Y4
+	VPAND        avx2bytes10101010<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VMOVDQU      Y2, 64(AX)
+	VMOVDQU      Y3, 96(AX)
+	VMOVDQU      112(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPAND        avx2bytes10101010<>+0(SB), Y1, Y4
+	VPOR         Y4, Y2, Y2
+	VPSRLW       $0x01, Y1, Y4
+	VPAND        avx2bytes10101010<>+0(SB), Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VMOVDQU      Y2, 128(AX)
+	VMOVDQU      Y3, 160(AX)
+	VMOVDQU      144(DX), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPSRLW       $0x02, Y1, Y4
+	VPAND        avx2bytes10101010<>+0(SB), Y4, Y4
+	VPOR         Y4, Y2, Y2
+	VPSRLW       $0x03, Y1, Y1
+	VPAND        avx2bytes10101010<>+0(SB), Y1, Y1
+	VPOR         Y1, Y3, Y3
+	VMOVDQU      Y2, 192(AX)
+	VMOVDQU      Y3, 224(AX)
+	ADDQ         $0x000000b0, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000048, CX
+	DECQ         BX
+	JNZ          wholeQ5KAVX2_block
+	VZEROUPPER
+	RET
+
+DATA avx2sixLow<>+0(SB)/4, $0x00000000
+DATA avx2sixLow<>+4(SB)/4, $0x00000004
+DATA avx2sixLow<>+8(SB)/4, $0x00000000
+DATA avx2sixLow<>+12(SB)/4, $0x00000004
+GLOBL avx2sixLow<>(SB), RODATA|NOPTR, $16
+
+DATA avx2sixNibble<>+0(SB)/4, $0x0f0f0f0f
+DATA avx2sixNibble<>+4(SB)/4, $0x0f0f0f0f
+DATA avx2sixNibble<>+8(SB)/4, $0x00000000
+DATA avx2sixNibble<>+12(SB)/4, $0x00000000
+GLOBL avx2sixNibble<>(SB), RODATA|NOPTR, $16
+
+DATA avx2sixTop<>+0(SB)/4, $0x30303030
+DATA avx2sixTop<>+4(SB)/4, $0x30303030
+DATA avx2sixTop<>+8(SB)/4, $0x00000000
+DATA avx2sixTop<>+12(SB)/4, $0x00000000
+GLOBL avx2sixTop<>(SB), RODATA|NOPTR, $16
+
+DATA avx2sixAll<>+0(SB)/4, $0x3f3f3f3f
+DATA avx2sixAll<>+4(SB)/4, $0x3f3f3f3f
+DATA avx2sixAll<>+8(SB)/4, $0x00000000
+DATA avx2sixAll<>+12(SB)/4, $0x00000000
+GLOBL avx2sixAll<>(SB), RODATA|NOPTR, $16
+
+// func oneWholeQ5KAVX2(a *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), CX
+	MOVQ    (AX), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    48(AX), BX
+	MOVQ    8(AX), SI
+
+oneWholeQ5KAVX2_row:
+	MOVQ  24(AX), DI
+	MOVQ  32(AX), R8
+	MOVQ  40(AX), R9
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R10
+
+oneWholeQ5KAVX2_block:
+	VMOVDQU      (DX), X2
+	VPSRLDQ      $0x04, X2, X3
+	VPSHUFD      $0xff, X2, X2
+	VPSRLVD      avx2sixLow<>+0(SB), X2, X2
+	VPAND        avx2sixNibble<>+0(SB), X2, X2
+	VPSRLD       $0x02, X3, X4
+	VPAND        avx2sixTop<>+0(SB), X4, X4
+	VPOR         X4, X2, X2
+	VPAND        avx2sixAll<>+0(SB), X3, X3
+	VPUNPCKLDQ   X2, X3, X3
+	VPUNPCKLBW   X3, X3, X2
+	VPMOVZXBW    X2, Y2
+	VMOVDQU      Y2, (CX)
+	VPUNPCKHBW   X3, X3, X2
+	VPMOVZXBW    X2, Y2
+	VPBROADCASTW (DX), X3
+	VCVTPH2PS    X3, Y3
+	VPBROADCASTW 2(DX), X4
+	VCVTPH2PS    X4, Y4
+	VMOVDQU      16(DX), Y5
+	VMOVDQU      48(DX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x04, Y5, Y8
+	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPSLLW       $0x03, Y5, Y8
+	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   (DI), Y6, Y6
+	VPBROADCASTD (CX), Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPMADDUBSW   32(DI), Y7, Y7
+	VPBROADCASTD 4(CX), Y8
+	VPMADDWD     Y8, Y7, Y7
+	VMOVDQU      80(DX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPSLLW       $0x02, Y5, Y10
+	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
+	VPOR         Y10, Y8, Y8
+	VPSLLW       $0x01, Y5, Y10
+	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPBROADCASTD 8(CX), Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   96(DI), Y9, Y8
+	VPBROADCASTD 12(CX), Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      112(DX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPAND        avx2bytes10101010<>+0(SB), Y5, Y10
+	VPOR         Y10, Y8, Y8
+	VPSRLW       $0x01, Y5, Y10
+	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPBROADCASTD 16(CX), Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   160(DI), Y9, Y8
+	VPBROADCASTD 20(CX), Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      144(DX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPSRLW       $0x02, Y5, Y10
+	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
+	VPOR         Y10, Y8, Y8
+	VPSRLW       $0x03, Y5, Y5
+	VPAND        avx2bytes10101010<>+0(SB), Y5, Y5
+	VPOR         Y5, Y9, Y9
+	VPMADDUBSW   192(DI), Y8, Y5
+	VPBROADCASTD 24(CX), Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y6, Y6
+	VPMADDUBSW   224(DI), Y9, Y5
+	VPBROADCASTD 28(CX), Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS (R8), Y5
+	VMULPS       Y5, Y3, Y3
+	VMULPS       Y3, Y6, Y6
+	VPMADDWD     (R9), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y5, Y4, Y3
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y2, Y6, Y6
+	ADDQ         $0x00000020, R9
+	VADDPS       Y6, Y1, Y1
+	ADDQ         $0x000000b0, DX
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	DECQ         R10
+	JNZ          oneWholeQ5KAVX2_block
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         SI
+	JNZ          oneWholeQ5KAVX2_row
+	VZEROUPPER
+	RET
+
 // func splitQ41AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·splitQ41AVX2(SB), NOSPLIT, $0-40
@@ -506,6 +975,183 @@ splitQ4KAVX2_block:
 	ADDQ         $0x00000020, DX
 	DECQ         SI
 	JNZ          splitQ4KAVX2_block
+	VZEROUPPER
+	RET
+
+// func wholeQ4KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·wholeQ4KAVX2(SB), NOSPLIT, $0-32
+	MOVQ    codes+0(FP), AX
+	MOVQ    wholes+8(FP), CX
+	MOVQ    src+16(FP), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    blocks+24(FP), BX
+
+wholeQ4KAVX2_block:
+	VMOVDQU      (DX), X1
+	VPSRLDQ      $0x04, X1, X2
+	VPSHUFD      $0xff, X1, X1
+	VPSRLVD      avx2sixLow<>+0(SB), X1, X1
+	VPAND        avx2sixNibble<>+0(SB), X1, X1
+	VPSRLD       $0x02, X2, X3
+	VPAND        avx2sixTop<>+0(SB), X3, X3
+	VPOR         X3, X1, X1
+	VPAND        avx2sixAll<>+0(SB), X2, X2
+	VPUNPCKLDQ   X1, X2, X2
+	VPUNPCKLBW   X2, X2, X1
+	VPMOVZXBW    X1, Y1
+	VMOVDQU      Y1, (CX)
+	VPUNPCKHBW   X2, X2, X1
+	VPMOVZXBW    X1, Y1
+	VMOVDQU      Y1, 32(CX)
+	VPBROADCASTW (DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 64(CX)
+	VPBROADCASTW 2(DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 68(CX)
+	VMOVDQU      16(DX), Y1
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y2, Y2
+	VMOVDQU      Y1, (AX)
+	VMOVDQU      Y2, 32(AX)
+	VMOVDQU      48(DX), Y1
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y2, Y2
+	VMOVDQU      Y1, 64(AX)
+	VMOVDQU      Y2, 96(AX)
+	VMOVDQU      80(DX), Y1
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y2, Y2
+	VMOVDQU      Y1, 128(AX)
+	VMOVDQU      Y2, 160(AX)
+	VMOVDQU      112(DX), Y1
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        Y0, Y1, Y1
+	VPAND        Y0, Y2, Y2
+	VMOVDQU      Y1, 192(AX)
+	VMOVDQU      Y2, 224(AX)
+	ADDQ         $0x00000090, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000048, CX
+	DECQ         BX
+	JNZ          wholeQ4KAVX2_block
+	VZEROUPPER
+	RET
+
+// func oneWholeQ4KAVX2(a *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), CX
+	MOVQ    (AX), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    48(AX), BX
+	MOVQ    8(AX), SI
+
+oneWholeQ4KAVX2_row:
+	MOVQ  24(AX), DI
+	MOVQ  32(AX), R8
+	MOVQ  40(AX), R9
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R10
+
+oneWholeQ4KAVX2_block:
+	VMOVDQU      (DX), X2
+	VPSRLDQ      $0x04, X2, X3
+	VPSHUFD      $0xff, X2, X2
+	VPSRLVD      avx2sixLow<>+0(SB), X2, X2
+	VPAND        avx2sixNibble<>+0(SB), X2, X2
+	VPSRLD       $0x02, X3, X4
+	VPAND        avx2sixTop<>+0(SB), X4, X4
+	VPOR         X4, X2, X2
+	VPAND        avx2sixAll<>+0(SB), X3, X3
+	VPUNPCKLDQ   X2, X3, X3
+	VPUNPCKLBW   X3, X3, X2
+	VPMOVZXBW    X2, Y2
+	VMOVDQU      Y2, (CX)
+	VPUNPCKHBW   X3, X3, X2
+	VPMOVZXBW    X2, Y2
+	VPBROADCASTW (DX), X3
+	VCVTPH2PS    X3, Y3
+	VPBROADCASTW 2(DX), X4
+	VCVTPH2PS    X4, Y4
+	VMOVDQU      16(DX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPMADDUBSW   (DI), Y5, Y5
+	VPBROADCASTD (CX), Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPMADDUBSW   32(DI), Y6, Y6
+	VPBROADCASTD 4(CX), Y7
+	VPMADDWD     Y7, Y6, Y6
+	VMOVDQU      48(DX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPBROADCASTD 8(CX), Y9
+	VPMADDWD     Y9, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDUBSW   96(DI), Y8, Y7
+	VPBROADCASTD 12(CX), Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMOVDQU      80(DX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPBROADCASTD 16(CX), Y9
+	VPMADDWD     Y9, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDUBSW   160(DI), Y8, Y7
+	VPBROADCASTD 20(CX), Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMOVDQU      112(DX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPBROADCASTD 24(CX), Y9
+	VPMADDWD     Y9, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDUBSW   224(DI), Y8, Y7
+	VPBROADCASTD 28(CX), Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (R8), Y6
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VPMADDWD     (R9), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y6, Y4, Y3
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y2, Y5, Y5
+	ADDQ         $0x00000020, R9
+	VADDPS       Y5, Y1, Y1
+	ADDQ         $0x00000090, DX
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	DECQ         R10
+	JNZ          oneWholeQ4KAVX2_block
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         SI
+	JNZ          oneWholeQ4KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -687,6 +1333,253 @@ DATA avx2less20<>+24(SB)/4, $0x00000020
 DATA avx2less20<>+28(SB)/4, $0x00000020
 GLOBL avx2less20<>(SB), RODATA|NOPTR, $32
 
+// func wholeIQ4XSAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·wholeIQ4XSAVX2(SB), NOSPLIT, $0-32
+	MOVQ    codes+0(FP), AX
+	MOVQ    wholes+8(FP), CX
+	MOVQ    src+16(FP), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    blocks+24(FP), BX
+
+wholeIQ4XSAVX2_block:
+	VPBROADCASTD 4(DX), Y1
+	VPSRLVD      avx2fours<>+0(SB), Y1, Y1
+	VPAND        avx2lowf<>+0(SB), Y1, Y1
+	VPBROADCASTW 2(DX), Y2
+	VPSRLVD      avx2twos<>+0(SB), Y2, Y2
+	VPAND        avx2low3<>+0(SB), Y2, Y2
+	VPSLLD       $0x04, Y2, Y2
+	VPOR         Y2, Y1, Y1
+	VPSUBD       avx2less20<>+0(SB), Y1, Y1
+	VPSLLD       $0x10, Y1, Y2
+	VPBLENDW     $0xaa, Y2, Y1, Y1
+	VMOVDQU      Y1, (CX)
+	VPBROADCASTW (DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 64(CX)
+	VMOVDQU      8(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, (AX)
+	VMOVDQU      24(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 32(AX)
+	VMOVDQU      40(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 64(AX)
+	VMOVDQU      56(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 96(AX)
+	VMOVDQU      72(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 128(AX)
+	VMOVDQU      88(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 160(AX)
+	VMOVDQU      104(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 192(AX)
+	VMOVDQU      120(DX), X3
+	VPSRLW       $0x04, X3, X1
+	VINSERTI128  $0x01, X1, Y3, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      avx2iq4<>+0(SB), Y2
+	VPSHUFB      Y1, Y2, Y1
+	VMOVDQU      Y1, 224(AX)
+	ADDQ         $0x00000088, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000048, CX
+	DECQ         BX
+	JNZ          wholeIQ4XSAVX2_block
+	VZEROUPPER
+	RET
+
+// func oneWholeIQ4XSAVX2(a *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·oneWholeIQ4XSAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), CX
+	MOVQ    (AX), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    48(AX), BX
+	MOVQ    8(AX), SI
+
+oneWholeIQ4XSAVX2_row:
+	MOVQ  24(AX), DI
+	MOVQ  32(AX), R8
+	MOVQ  40(AX), R9
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R9
+
+oneWholeIQ4XSAVX2_block:
+	VPBROADCASTD 4(DX), Y2
+	VPSRLVD      avx2fours<>+0(SB), Y2, Y2
+	VPAND        avx2lowf<>+0(SB), Y2, Y2
+	VPBROADCASTW 2(DX), Y3
+	VPSRLVD      avx2twos<>+0(SB), Y3, Y3
+	VPAND        avx2low3<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y3, Y3
+	VPOR         Y3, Y2, Y2
+	VPSUBD       avx2less20<>+0(SB), Y2, Y2
+	VPSLLD       $0x10, Y2, Y3
+	VPBLENDW     $0xaa, Y3, Y2, Y2
+	VMOVDQU      Y2, (CX)
+	VPBROADCASTW (DX), X2
+	VCVTPH2PS    X2, Y2
+	VMOVDQU      8(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y5
+	VPSHUFB      Y3, Y5, Y3
+	VMOVDQU      (DI), Y5
+	VPSIGNB      Y3, Y5, Y5
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y5, Y3, Y5
+	VPBROADCASTD (CX), Y3
+	VPMADDWD     Y3, Y5, Y5
+	VMOVDQU      24(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y6
+	VPSHUFB      Y3, Y6, Y3
+	VMOVDQU      32(DI), Y6
+	VPSIGNB      Y3, Y6, Y6
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y6, Y3, Y6
+	VPBROADCASTD 4(CX), Y3
+	VPMADDWD     Y3, Y6, Y6
+	VMOVDQU      40(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y7
+	VPSHUFB      Y3, Y7, Y3
+	VMOVDQU      64(DI), Y7
+	VPSIGNB      Y3, Y7, Y7
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y7, Y3, Y7
+	VPBROADCASTD 8(CX), Y3
+	VPMADDWD     Y3, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      56(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y7
+	VPSHUFB      Y3, Y7, Y3
+	VMOVDQU      96(DI), Y7
+	VPSIGNB      Y3, Y7, Y7
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y7, Y3, Y7
+	VPBROADCASTD 12(CX), Y3
+	VPMADDWD     Y3, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMOVDQU      72(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y7
+	VPSHUFB      Y3, Y7, Y3
+	VMOVDQU      128(DI), Y7
+	VPSIGNB      Y3, Y7, Y7
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y7, Y3, Y7
+	VPBROADCASTD 16(CX), Y3
+	VPMADDWD     Y3, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      88(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y7
+	VPSHUFB      Y3, Y7, Y3
+	VMOVDQU      160(DI), Y7
+	VPSIGNB      Y3, Y7, Y7
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y7, Y3, Y7
+	VPBROADCASTD 20(CX), Y3
+	VPMADDWD     Y3, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMOVDQU      104(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y7
+	VPSHUFB      Y3, Y7, Y3
+	VMOVDQU      192(DI), Y7
+	VPSIGNB      Y3, Y7, Y7
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y7, Y3, Y7
+	VPBROADCASTD 24(CX), Y3
+	VPMADDWD     Y3, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      120(DX), X4
+	VPSRLW       $0x04, X4, X3
+	VINSERTI128  $0x01, X3, Y4, Y3
+	VPAND        Y0, Y3, Y3
+	VMOVUPS      avx2iq4<>+0(SB), Y7
+	VPSHUFB      Y3, Y7, Y3
+	VMOVDQU      224(DI), Y7
+	VPSIGNB      Y3, Y7, Y7
+	VPABSB       Y3, Y3
+	VPMADDUBSW   Y7, Y3, Y7
+	VPBROADCASTD 28(CX), Y3
+	VPMADDWD     Y3, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS (R8), Y3
+	VMULPS       Y3, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VADDPS       Y5, Y1, Y1
+	ADDQ         $0x00000088, DX
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	DECQ         R9
+	JNZ          oneWholeIQ4XSAVX2_block
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         SI
+	JNZ          oneWholeIQ4XSAVX2_row
+	VZEROUPPER
+	RET
+
 // func splitMXFP4AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·splitMXFP4AVX2(SB), NOSPLIT, $0-40
@@ -756,8 +1649,6 @@ TEXT ·splitQ3KAVX2(SB), NOSPLIT, $0-40
 	MOVQ    blocks+32(FP), BX
 
 splitQ3KAVX2_block:
-	VPBROADCASTW 108(DX), X0
-	VCVTPH2PS    X0, Y0
 	MOVL         96(DX), SI
 	MOVL         100(DX), DI
 	MOVL         104(DX), R8
@@ -776,19 +1667,13 @@ splitQ3KAVX2_block:
 	ORL          R11, R10
 	SHLQ         $0x20, R10
 	ORQ          R10, R9
-	VMOVQ        R9, X1
-	VPMOVZXBD    X1, Y1
-	VPSUBD       avx2less20<>+0(SB), Y1, Y1
-	VCVTDQ2PS    Y1, Y1
-	VMULPS       Y0, Y1, Y1
-	VMOVUPS      Y1, (CX)
 	SHRL         $0x04, SI
 	ANDL         $0x0f0f0f0f, SI
-	MOVL         R8, R9
-	SHRL         $0x04, R9
-	ANDL         $0x03030303, R9
-	SHLL         $0x04, R9
-	ORL          R9, SI
+	MOVL         R8, R10
+	SHRL         $0x04, R10
+	ANDL         $0x03030303, R10
+	SHLL         $0x04, R10
+	ORL          R10, SI
 	SHRL         $0x04, DI
 	ANDL         $0x0f0f0f0f, DI
 	SHRL         $0x06, R8
@@ -797,6 +1682,14 @@ splitQ3KAVX2_block:
 	ORL          R8, DI
 	SHLQ         $0x20, DI
 	ORQ          DI, SI
+	VPBROADCASTW 108(DX), X0
+	VCVTPH2PS    X0, Y0
+	VMOVQ        R9, X1
+	VPMOVZXBD    X1, Y1
+	VPSUBD       avx2less20<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)
 	VMOVQ        SI, X1
 	VPMOVZXBD    X1, Y1
 	VPSUBD       avx2less20<>+0(SB), Y1, Y1
@@ -887,6 +1780,298 @@ DATA avx2bytes4040404<>+24(SB)/4, $0x04040404
 DATA avx2bytes4040404<>+28(SB)/4, $0x04040404
 GLOBL avx2bytes4040404<>(SB), RODATA|NOPTR, $32
 
+// func wholeQ3KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·wholeQ3KAVX2(SB), NOSPLIT, $0-32
+	MOVQ    codes+0(FP), AX
+	MOVQ    wholes+8(FP), CX
+	MOVQ    src+16(FP), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    blocks+24(FP), BX
+
+wholeQ3KAVX2_block:
+	MOVL         96(DX), SI
+	MOVL         100(DX), DI
+	MOVL         104(DX), R8
+	MOVL         SI, R9
+	ANDL         $0x0f0f0f0f, R9
+	MOVL         R8, R10
+	ANDL         $0x03030303, R10
+	SHLL         $0x04, R10
+	ORL          R10, R9
+	MOVL         DI, R10
+	ANDL         $0x0f0f0f0f, R10
+	MOVL         R8, R11
+	SHRL         $0x02, R11
+	ANDL         $0x03030303, R11
+	SHLL         $0x04, R11
+	ORL          R11, R10
+	SHLQ         $0x20, R10
+	ORQ          R10, R9
+	SHRL         $0x04, SI
+	ANDL         $0x0f0f0f0f, SI
+	MOVL         R8, R10
+	SHRL         $0x04, R10
+	ANDL         $0x03030303, R10
+	SHLL         $0x04, R10
+	ORL          R10, SI
+	SHRL         $0x04, DI
+	ANDL         $0x0f0f0f0f, DI
+	SHRL         $0x06, R8
+	ANDL         $0x03030303, R8
+	SHLL         $0x04, R8
+	ORL          R8, DI
+	SHLQ         $0x20, DI
+	ORQ          DI, SI
+	VMOVQ        R9, X0
+	VPINSRQ      $0x01, SI, X0, X0
+	VPMOVZXBW    X0, Y0
+	VPSUBW       avx2lessWords200020<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, (CX)
+	VPBROADCASTW 108(DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 64(CX)
+	VPBROADCASTW 108(DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 68(CX)
+	VPSLLW       $0x02, Y0, Y0
+	VMOVDQU      Y0, 32(CX)
+	VMOVDQU      (DX), Y0
+	VMOVDQU      32(DX), Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y2
+	VPSLLW       $0x02, Y0, Y3
+	VPAND        avx2bytes4040404<>+0(SB), Y3, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVDQU      Y2, (AX)
+	VPSRLW       $0x02, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VPSLLW       $0x01, Y0, Y3
+	VPAND        avx2bytes4040404<>+0(SB), Y3, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVDQU      Y2, 32(AX)
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VPAND        avx2bytes4040404<>+0(SB), Y0, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVDQU      Y2, 64(AX)
+	VPSRLW       $0x06, Y1, Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y1
+	VPSRLW       $0x01, Y0, Y2
+	VPAND        avx2bytes4040404<>+0(SB), Y2, Y2
+	VPOR         Y2, Y1, Y1
+	VMOVDQU      Y1, 96(AX)
+	VMOVDQU      64(DX), Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y2
+	VPSRLW       $0x02, Y0, Y3
+	VPAND        avx2bytes4040404<>+0(SB), Y3, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVDQU      Y2, 128(AX)
+	VPSRLW       $0x02, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VPSRLW       $0x03, Y0, Y3
+	VPAND        avx2bytes4040404<>+0(SB), Y3, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVDQU      Y2, 160(AX)
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VPSRLW       $0x04, Y0, Y3
+	VPAND        avx2bytes4040404<>+0(SB), Y3, Y3
+	VPOR         Y3, Y2, Y2
+	VMOVDQU      Y2, 192(AX)
+	VPSRLW       $0x06, Y1, Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y1
+	VPSRLW       $0x05, Y0, Y0
+	VPAND        avx2bytes4040404<>+0(SB), Y0, Y0
+	VPOR         Y0, Y1, Y1
+	VMOVDQU      Y1, 224(AX)
+	ADDQ         $0x0000006e, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000048, CX
+	DECQ         BX
+	JNZ          wholeQ3KAVX2_block
+	VZEROUPPER
+	RET
+
+DATA avx2lessWords200020<>+0(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+4(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+8(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+12(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+16(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+20(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+24(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+28(SB)/4, $0x00200020
+GLOBL avx2lessWords200020<>(SB), RODATA|NOPTR, $32
+
+// func oneWholeQ3KAVX2(a *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·oneWholeQ3KAVX2(SB), NOSPLIT, $8-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), CX
+	MOVQ    (AX), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    48(AX), BX
+	VMOVUPS avx2wordsInTurn<>+0(SB), Y0
+	MOVQ    8(AX), SI
+
+oneWholeQ3KAVX2_row:
+	MOVQ  24(AX), DI
+	MOVQ  32(AX), R8
+	MOVQ  40(AX), R9
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R10
+
+oneWholeQ3KAVX2_block:
+	MOVL         96(DX), R11
+	MOVL         100(DX), R12
+	MOVL         104(DX), R13
+	MOVL         R11, R14
+	ANDL         $0x0f0f0f0f, R14
+	MOVL         R13, R15
+	ANDL         $0x03030303, R15
+	SHLL         $0x04, R15
+	ORL          R15, R14
+	MOVL         R12, R15
+	ANDL         $0x0f0f0f0f, R15
+	MOVL         R13, BP
+	SHRL         $0x02, BP
+	ANDL         $0x03030303, BP
+	SHLL         $0x04, BP
+	ORL          BP, R15
+	SHLQ         $0x20, R15
+	ORQ          R15, R14
+	SHRL         $0x04, R11
+	ANDL         $0x0f0f0f0f, R11
+	MOVL         R13, R15
+	SHRL         $0x04, R15
+	ANDL         $0x03030303, R15
+	SHLL         $0x04, R15
+	ORL          R15, R11
+	SHRL         $0x04, R12
+	ANDL         $0x0f0f0f0f, R12
+	SHRL         $0x06, R13
+	ANDL         $0x03030303, R13
+	SHLL         $0x04, R13
+	ORL          R13, R12
+	SHLQ         $0x20, R12
+	ORQ          R12, R11
+	VMOVQ        R14, X2
+	VPINSRQ      $0x01, R11, X2, X2
+	VPMOVZXBW    X2, Y2
+	VPSUBW       avx2lessWords200020<>+0(SB), Y2, Y2
+	VMOVDQU      Y2, (CX)
+	VPBROADCASTW 108(DX), X3
+	VCVTPH2PS    X3, Y3
+	VPBROADCASTW 108(DX), X4
+	VCVTPH2PS    X4, Y4
+	VPSLLW       $0x02, Y2, Y2
+	VMOVDQU      (DX), Y5
+	VMOVDQU      32(DX), Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y7
+	VPSLLW       $0x02, Y5, Y8
+	VPAND        avx2bytes4040404<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   (DI), Y7, Y7
+	VPBROADCASTD (CX), Y8
+	VPSHUFB      Y0, Y8, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPSRLW       $0x02, Y6, Y8
+	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
+	VPSLLW       $0x01, Y5, Y9
+	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPBROADCASTD 4(CX), Y9
+	VPSHUFB      Y0, Y9, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPSRLW       $0x04, Y6, Y9
+	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
+	VPAND        avx2bytes4040404<>+0(SB), Y5, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   64(DI), Y9, Y9
+	VPBROADCASTD 8(CX), Y10
+	VPSHUFB      Y0, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
+	VPSRLW       $0x01, Y5, Y9
+	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPBROADCASTD 12(CX), Y9
+	VPSHUFB      Y0, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VMOVDQU      64(DX), Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y9
+	VPSRLW       $0x02, Y5, Y10
+	VPAND        avx2bytes4040404<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPBROADCASTD 16(CX), Y10
+	VPSHUFB      Y0, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSRLW       $0x02, Y6, Y9
+	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
+	VPSRLW       $0x03, Y5, Y10
+	VPAND        avx2bytes4040404<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPBROADCASTD 20(CX), Y10
+	VPSHUFB      Y0, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSRLW       $0x04, Y6, Y9
+	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
+	VPSRLW       $0x04, Y5, Y10
+	VPAND        avx2bytes4040404<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   192(DI), Y9, Y9
+	VPBROADCASTD 24(CX), Y10
+	VPSHUFB      Y0, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
+	VPSRLW       $0x05, Y5, Y5
+	VPAND        avx2bytes4040404<>+0(SB), Y5, Y5
+	VPOR         Y5, Y6, Y6
+	VPMADDUBSW   224(DI), Y6, Y5
+	VPBROADCASTD 28(CX), Y6
+	VPSHUFB      Y0, Y6, Y6
+	VPMADDWD     Y6, Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (R8), Y5
+	VMULPS       Y5, Y3, Y3
+	VMULPS       Y3, Y7, Y7
+	VPMADDWD     (R9), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y5, Y4, Y3
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y2, Y7, Y7
+	ADDQ         $0x00000020, R9
+	VADDPS       Y7, Y1, Y1
+	ADDQ         $0x0000006e, DX
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	DECQ         R10
+	JNZ          oneWholeQ3KAVX2_block
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         SI
+	JNZ          oneWholeQ3KAVX2_row
+	VZEROUPPER
+	RET
+
 // func splitQ2KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·splitQ2KAVX2(SB), NOSPLIT, $0-40
@@ -951,6 +2136,170 @@ splitQ2KAVX2_block:
 	ADDQ         $0x00000040, DX
 	DECQ         SI
 	JNZ          splitQ2KAVX2_block
+	VZEROUPPER
+	RET
+
+// func wholeQ2KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·wholeQ2KAVX2(SB), NOSPLIT, $0-32
+	MOVQ    codes+0(FP), AX
+	MOVQ    wholes+8(FP), CX
+	MOVQ    src+16(FP), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    blocks+24(FP), BX
+
+wholeQ2KAVX2_block:
+	VPMOVZXBW    (DX), Y1
+	VPAND        Y0, Y1, Y2
+	VPSRLW       $0x04, Y1, Y1
+	VMOVDQU      Y2, (CX)
+	VMOVDQU      Y1, 32(CX)
+	VPBROADCASTW 80(DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 64(CX)
+	VPBROADCASTW 82(DX), X1
+	VCVTPH2PS    X1, Y1
+	VMOVSS       X1, 68(CX)
+	VMOVDQU      16(DX), Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y2
+	VMOVDQU      Y2, (AX)
+	VPSRLW       $0x02, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VMOVDQU      Y2, 32(AX)
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VMOVDQU      Y2, 64(AX)
+	VPSRLW       $0x06, Y1, Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 96(AX)
+	VMOVDQU      48(DX), Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y2
+	VMOVDQU      Y2, 128(AX)
+	VPSRLW       $0x02, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VMOVDQU      Y2, 160(AX)
+	VPSRLW       $0x04, Y1, Y2
+	VPAND        avx2bytes3030303<>+0(SB), Y2, Y2
+	VMOVDQU      Y2, 192(AX)
+	VPSRLW       $0x06, Y1, Y1
+	VPAND        avx2bytes3030303<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 224(AX)
+	ADDQ         $0x00000054, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000048, CX
+	DECQ         BX
+	JNZ          wholeQ2KAVX2_block
+	VZEROUPPER
+	RET
+
+// func oneWholeQ2KAVX2(a *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·oneWholeQ2KAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), CX
+	MOVQ    (AX), DX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	MOVQ    48(AX), BX
+	VMOVUPS avx2wordsInTurn<>+0(SB), Y1
+	MOVQ    8(AX), SI
+
+oneWholeQ2KAVX2_row:
+	MOVQ  24(AX), DI
+	MOVQ  32(AX), R8
+	MOVQ  40(AX), R9
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R10
+
+oneWholeQ2KAVX2_block:
+	VPMOVZXBW    (DX), Y3
+	VPAND        Y0, Y3, Y4
+	VPSRLW       $0x04, Y3, Y3
+	VMOVDQU      Y4, (CX)
+	VPBROADCASTW 80(DX), X4
+	VCVTPH2PS    X4, Y4
+	VPBROADCASTW 82(DX), X5
+	VCVTPH2PS    X5, Y5
+	VMOVDQU      16(DX), Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y7
+	VPMADDUBSW   (DI), Y7, Y7
+	VPBROADCASTD (CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPSRLW       $0x02, Y6, Y8
+	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPBROADCASTD 4(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPSRLW       $0x04, Y6, Y9
+	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
+	VPMADDUBSW   64(DI), Y9, Y9
+	VPBROADCASTD 8(CX), Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPBROADCASTD 12(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VMOVDQU      48(DX), Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y9
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPBROADCASTD 16(CX), Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSRLW       $0x02, Y6, Y9
+	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPBROADCASTD 20(CX), Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPSRLW       $0x04, Y6, Y9
+	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
+	VPMADDUBSW   192(DI), Y9, Y9
+	VPBROADCASTD 24(CX), Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW   224(DI), Y6, Y6
+	VPBROADCASTD 28(CX), Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (R8), Y6
+	VMULPS       Y6, Y4, Y4
+	VMULPS       Y4, Y7, Y7
+	VPMADDWD     (R9), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y6, Y5, Y4
+	VMULPS       Y4, Y3, Y3
+	VSUBPS       Y3, Y7, Y7
+	ADDQ         $0x00000020, R9
+	VADDPS       Y7, Y2, Y2
+	ADDQ         $0x00000054, DX
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	DECQ         R10
+	JNZ          oneWholeQ2KAVX2_block
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         SI
+	JNZ          oneWholeQ2KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -1046,98 +2395,6 @@ loop_oneCodesG16AVX2:
 	VZEROUPPER
 	MOVSS        X1, y+40(FP)
 	RET
-
-// func blockDotG16AVX2(a *byte)
-// Requires: AVX, AVX2
-TEXT ·blockDotG16AVX2(SB), NOSPLIT, $0-8
-	MOVQ    a+0(FP), AX
-	VMOVUPS avx2pair10001<>+0(SB), Y0
-	MOVQ    32(AX), CX
-	XORQ    DX, DX
-
-blockDotG16AVX2_row:
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	MOVQ  16(AX), DI
-	MOVQ  24(AX), DI
-	MOVQ  40(AX)(DX*8), R8
-	LEAQ  (R8)(DI*1), R9
-	VPXOR Y1, Y1, Y1
-	SHRQ  $0x07, DI
-	TESTQ DI, DI
-	JZ    blockDotG16AVX2_done
-
-blockDotG16AVX2_groups:
-	VMOVDQU    (BX), Y2
-	VMOVDQU    (R8), Y3
-	VPSIGNB    Y2, Y3, Y3
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y3, Y2, Y3
-	VMOVDQU    32(BX), Y2
-	VMOVDQU    32(R8), Y4
-	VPSIGNB    Y2, Y4, Y4
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y4, Y2, Y4
-	VPMADDWD   Y0, Y3, Y3
-	VPMADDWD   Y0, Y4, Y4
-	VPHADDD    Y4, Y3, Y3
-	VMOVDQU    64(BX), Y2
-	VMOVDQU    64(R8), Y4
-	VPSIGNB    Y2, Y4, Y4
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y4, Y2, Y4
-	VMOVDQU    96(BX), Y2
-	VMOVDQU    96(R8), Y5
-	VPSIGNB    Y2, Y5, Y5
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y5, Y2, Y5
-	VPMADDWD   Y0, Y4, Y4
-	VPMADDWD   Y0, Y5, Y5
-	VPHADDD    Y5, Y4, Y4
-	VPHADDD    Y4, Y3, Y3
-	VMOVUPS    avx2halvesInTurn<>+0(SB), Y2
-	VPERMD     Y3, Y2, Y3
-	VMOVSLDUP  (R9), Y2
-	VCVTDQ2PS  Y3, Y3
-	VMULPS     (SI), Y2, Y2
-	VMULPS     Y2, Y3, Y3
-	VADDPS     Y3, Y1, Y1
-	ADDQ       $0x00000020, SI
-	ADDQ       $0x00000080, BX
-	ADDQ       $0x00000080, R8
-	ADDQ       $0x00000020, R9
-	DECQ       DI
-	JNZ        blockDotG16AVX2_groups
-
-blockDotG16AVX2_done:
-	MOVQ    DX, BX
-	SHLQ    $0x05, BX
-	VMOVUPS Y1, 104(AX)(BX*1)
-	INCQ    DX
-	DECQ    CX
-	JNZ     blockDotG16AVX2_row
-	VZEROUPPER
-	RET
-
-DATA avx2pair10001<>+0(SB)/4, $0x00010001
-DATA avx2pair10001<>+4(SB)/4, $0x00010001
-DATA avx2pair10001<>+8(SB)/4, $0x00010001
-DATA avx2pair10001<>+12(SB)/4, $0x00010001
-DATA avx2pair10001<>+16(SB)/4, $0x00010001
-DATA avx2pair10001<>+20(SB)/4, $0x00010001
-DATA avx2pair10001<>+24(SB)/4, $0x00010001
-DATA avx2pair10001<>+28(SB)/4, $0x00010001
-GLOBL avx2pair10001<>(SB), RODATA|NOPTR, $32
-
-DATA avx2halvesInTurn<>+0(SB)/4, $0x00000000
-DATA avx2halvesInTurn<>+4(SB)/4, $0x00000004
-DATA avx2halvesInTurn<>+8(SB)/4, $0x00000001
-DATA avx2halvesInTurn<>+12(SB)/4, $0x00000005
-DATA avx2halvesInTurn<>+16(SB)/4, $0x00000002
-DATA avx2halvesInTurn<>+20(SB)/4, $0x00000006
-DATA avx2halvesInTurn<>+24(SB)/4, $0x00000003
-DATA avx2halvesInTurn<>+28(SB)/4, $0x00000007
-GLOBL avx2halvesInTurn<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG16BiasedAVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2, FMA3
@@ -1239,97 +2496,112 @@ loop_oneCodesG16BiasedAVX2:
 	MOVSS        X1, y+40(FP)
 	RET
 
-// func blockDotG16BiasedAVX2(a *byte)
+// func wholeDotG16BiasedAVX2(a *byte)
 // Requires: AVX, AVX2
-TEXT ·blockDotG16BiasedAVX2(SB), NOSPLIT, $0-8
+TEXT ·wholeDotG16BiasedAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	VMOVUPS avx2pair10001<>+0(SB), Y0
 	MOVQ    32(AX), CX
 	XORQ    DX, DX
 
-blockDotG16BiasedAVX2_row:
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	MOVQ  16(AX), DI
-	MOVQ  24(AX), R8
-	MOVQ  40(AX)(DX*8), R9
-	LEAQ  (R9)(R8*1), R10
-	VPXOR Y1, Y1, Y1
-	SHRQ  $0x07, R8
-	TESTQ R8, R8
-	JZ    blockDotG16BiasedAVX2_done
+wholeDotG16BiasedAVX2_row:
+	MOVQ    (AX), BX
+	MOVQ    8(AX), SI
+	MOVQ    16(AX), DI
+	MOVQ    24(AX), DI
+	MOVQ    40(AX)(DX*8), R8
+	LEAQ    (R8)(DI*1), R9
+	VPXOR   Y0, Y0, Y0
+	SHRQ    $0x08, DI
+	LEAQ    (R9)(DI*8), R10
+	VMOVUPS avx2wordsInTurn<>+0(SB), Y1
 
-blockDotG16BiasedAVX2_groups:
-	VMOVDQU    (BX), Y2
-	VPMADDUBSW (R9), Y2, Y2
-	VMOVDQU    32(BX), Y3
-	VPMADDUBSW 32(R9), Y3, Y3
-	VPMADDWD   Y0, Y2, Y2
-	VPMADDWD   Y0, Y3, Y3
-	VPHADDD    Y3, Y2, Y2
-	VMOVDQU    64(BX), Y3
-	VPMADDUBSW 64(R9), Y3, Y3
-	VMOVDQU    96(BX), Y4
-	VPMADDUBSW 96(R9), Y4, Y4
-	VPMADDWD   Y0, Y3, Y3
-	VPMADDWD   Y0, Y4, Y4
-	VPHADDD    Y4, Y3, Y3
-	VPHADDD    Y3, Y2, Y2
-	VMOVUPS    avx2halvesInTurn<>+0(SB), Y3
-	VPERMD     Y2, Y3, Y2
-	VMOVSLDUP  (R10), Y3
-	VMOVUPS    avx2bytes1010101<>+0(SB), Y4
-	VPMADDUBSW (R9), Y4, Y4
-	VMOVUPS    avx2bytes1010101<>+0(SB), Y5
-	VPMADDUBSW 32(R9), Y5, Y5
-	VPMADDWD   Y0, Y4, Y4
-	VPMADDWD   Y0, Y5, Y5
-	VPHADDD    Y5, Y4, Y4
-	VMOVUPS    avx2bytes1010101<>+0(SB), Y5
-	VPMADDUBSW 64(R9), Y5, Y5
-	VMOVUPS    avx2bytes1010101<>+0(SB), Y6
-	VPMADDUBSW 96(R9), Y6, Y6
-	VPMADDWD   Y0, Y5, Y5
-	VPMADDWD   Y0, Y6, Y6
-	VPHADDD    Y6, Y5, Y5
-	VPHADDD    Y5, Y4, Y4
-	VMOVUPS    avx2halvesInTurn<>+0(SB), Y5
-	VPERMD     Y4, Y5, Y4
-	VCVTDQ2PS  Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VCVTDQ2PS  Y2, Y2
-	VMULPS     (SI), Y3, Y3
-	VMULPS     Y3, Y2, Y2
-	VMULPS     (DI), Y4, Y4
-	VADDPS     Y4, Y2, Y2
-	ADDQ       $0x00000020, DI
-	VADDPS     Y2, Y1, Y1
-	ADDQ       $0x00000020, SI
-	ADDQ       $0x00000080, BX
-	ADDQ       $0x00000080, R9
-	ADDQ       $0x00000020, R10
-	DECQ       R8
-	JNZ        blockDotG16BiasedAVX2_groups
-
-blockDotG16BiasedAVX2_done:
-	MOVQ    DX, BX
-	SHLQ    $0x05, BX
-	VMOVUPS Y1, 104(AX)(BX*1)
-	INCQ    DX
-	DECQ    CX
-	JNZ     blockDotG16BiasedAVX2_row
+wholeDotG16BiasedAVX2_blocks:
+	VMOVDQU      (BX), Y2
+	VPMADDUBSW   (R8), Y2, Y2
+	VPBROADCASTD (SI), Y3
+	VPSHUFB      Y1, Y3, Y3
+	VPMADDWD     Y3, Y2, Y2
+	VMOVDQU      32(BX), Y3
+	VPMADDUBSW   32(R8), Y3, Y3
+	VPBROADCASTD 4(SI), Y4
+	VPSHUFB      Y1, Y4, Y4
+	VPMADDWD     Y4, Y3, Y3
+	VMOVDQU      64(BX), Y4
+	VPMADDUBSW   64(R8), Y4, Y4
+	VPBROADCASTD 8(SI), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      96(BX), Y4
+	VPMADDUBSW   96(R8), Y4, Y4
+	VPBROADCASTD 12(SI), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      128(BX), Y4
+	VPMADDUBSW   128(R8), Y4, Y4
+	VPBROADCASTD 16(SI), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      160(BX), Y4
+	VPMADDUBSW   160(R8), Y4, Y4
+	VPBROADCASTD 20(SI), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      192(BX), Y4
+	VPMADDUBSW   192(R8), Y4, Y4
+	VPBROADCASTD 24(SI), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      224(BX), Y4
+	VPMADDUBSW   224(R8), Y4, Y4
+	VPBROADCASTD 28(SI), Y5
+	VPSHUFB      Y1, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (R9), Y3
+	VBROADCASTSS 64(SI), Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y4, Y2, Y2
+	VMOVDQU      (R10), Y5
+	VPMADDWD     32(SI), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS 68(SI), Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VSUBPS       Y5, Y2, Y2
+	ADDQ         $0x00000020, R10
+	VADDPS       Y2, Y0, Y0
+	ADDQ         $0x00000048, SI
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, R8
+	ADDQ         $0x00000008, R9
+	DECQ         DI
+	JNZ          wholeDotG16BiasedAVX2_blocks
+	MOVQ         DX, BX
+	SHLQ         $0x05, BX
+	VMOVUPS      Y0, 104(AX)(BX*1)
+	INCQ         DX
+	DECQ         CX
+	JNZ          wholeDotG16BiasedAVX2_row
 	VZEROUPPER
 	RET
 
-DATA avx2bytes1010101<>+0(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+4(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+8(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+12(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+16(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+20(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+24(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+28(SB)/4, $0x01010101
-GLOBL avx2bytes1010101<>(SB), RODATA|NOPTR, $32
+DATA avx2pair10001<>+0(SB)/4, $0x00010001
+DATA avx2pair10001<>+4(SB)/4, $0x00010001
+DATA avx2pair10001<>+8(SB)/4, $0x00010001
+DATA avx2pair10001<>+12(SB)/4, $0x00010001
+DATA avx2pair10001<>+16(SB)/4, $0x00010001
+DATA avx2pair10001<>+20(SB)/4, $0x00010001
+DATA avx2pair10001<>+24(SB)/4, $0x00010001
+DATA avx2pair10001<>+28(SB)/4, $0x00010001
+GLOBL avx2pair10001<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2
@@ -1430,106 +2702,107 @@ loop_oneCodesG32AVX2:
 	MOVSS        X1, y+40(FP)
 	RET
 
-// func blockDotG32AVX2(a *byte)
+// func wholeDotG32AVX2(a *byte)
 // Requires: AVX, AVX2
-TEXT ·blockDotG32AVX2(SB), NOSPLIT, $0-8
+TEXT ·wholeDotG32AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	VMOVUPS avx2pair10001<>+0(SB), Y0
 	MOVQ    32(AX), CX
 	XORQ    DX, DX
 
-blockDotG32AVX2_row:
+wholeDotG32AVX2_row:
 	MOVQ  (AX), BX
 	MOVQ  8(AX), SI
 	MOVQ  16(AX), DI
 	MOVQ  24(AX), DI
 	MOVQ  40(AX)(DX*8), R8
 	LEAQ  (R8)(DI*1), R9
-	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
 	SHRQ  $0x08, DI
-	TESTQ DI, DI
-	JZ    blockDotG32AVX2_done
+	LEAQ  (R9)(DI*8), R10
 
-blockDotG32AVX2_groups:
-	VMOVDQU    (BX), Y2
-	VMOVDQU    (R8), Y3
-	VPSIGNB    Y2, Y3, Y3
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y3, Y2, Y3
-	VMOVDQU    32(BX), Y2
-	VMOVDQU    32(R8), Y4
-	VPSIGNB    Y2, Y4, Y4
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y4, Y2, Y4
-	VPMADDWD   Y0, Y3, Y3
-	VPMADDWD   Y0, Y4, Y4
-	VPHADDD    Y4, Y3, Y3
-	VMOVDQU    64(BX), Y2
-	VMOVDQU    64(R8), Y4
-	VPSIGNB    Y2, Y4, Y4
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y4, Y2, Y4
-	VMOVDQU    96(BX), Y2
-	VMOVDQU    96(R8), Y5
-	VPSIGNB    Y2, Y5, Y5
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y5, Y2, Y5
-	VPMADDWD   Y0, Y4, Y4
-	VPMADDWD   Y0, Y5, Y5
-	VPHADDD    Y5, Y4, Y4
-	VPHADDD    Y4, Y3, Y3
-	VMOVDQU    128(BX), Y2
-	VMOVDQU    128(R8), Y4
-	VPSIGNB    Y2, Y4, Y4
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y4, Y2, Y4
-	VMOVDQU    160(BX), Y2
-	VMOVDQU    160(R8), Y5
-	VPSIGNB    Y2, Y5, Y5
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y5, Y2, Y5
-	VPMADDWD   Y0, Y4, Y4
-	VPMADDWD   Y0, Y5, Y5
-	VPHADDD    Y5, Y4, Y4
-	VMOVDQU    192(BX), Y2
-	VMOVDQU    192(R8), Y5
-	VPSIGNB    Y2, Y5, Y5
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y5, Y2, Y5
-	VMOVDQU    224(BX), Y2
-	VMOVDQU    224(R8), Y6
-	VPSIGNB    Y2, Y6, Y6
-	VPABSB     Y2, Y2
-	VPMADDUBSW Y6, Y2, Y6
-	VPMADDWD   Y0, Y5, Y5
-	VPMADDWD   Y0, Y6, Y6
-	VPHADDD    Y6, Y5, Y5
-	VPHADDD    Y5, Y4, Y4
-	VPERM2I128 $0x20, Y4, Y3, Y2
-	VPERM2I128 $0x31, Y4, Y3, Y3
-	VPADDD     Y2, Y3, Y3
-	VMOVUPS    (R9), Y2
-	VMOVUPS    32(R9), Y4
-	VSHUFPS    $0x88, Y4, Y2, Y2
-	VPERMPD    $0xd8, Y2, Y2
-	VCVTDQ2PS  Y3, Y3
-	VMULPS     (SI), Y2, Y2
-	VMULPS     Y2, Y3, Y3
-	VADDPS     Y3, Y1, Y1
-	ADDQ       $0x00000020, SI
-	ADDQ       $0x00000100, BX
-	ADDQ       $0x00000100, R8
-	ADDQ       $0x00000040, R9
-	DECQ       DI
-	JNZ        blockDotG32AVX2_groups
-
-blockDotG32AVX2_done:
-	MOVQ    DX, BX
-	SHLQ    $0x05, BX
-	VMOVUPS Y1, 104(AX)(BX*1)
-	INCQ    DX
-	DECQ    CX
-	JNZ     blockDotG32AVX2_row
+wholeDotG32AVX2_blocks:
+	VMOVDQU      (BX), Y1
+	VMOVDQU      (R8), Y2
+	VPSIGNB      Y1, Y2, Y2
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y2, Y1, Y2
+	VPBROADCASTD (SI), Y1
+	VPMADDWD     Y1, Y2, Y2
+	VMOVDQU      32(BX), Y1
+	VMOVDQU      32(R8), Y3
+	VPSIGNB      Y1, Y3, Y3
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y3, Y1, Y3
+	VPBROADCASTD 4(SI), Y1
+	VPMADDWD     Y1, Y3, Y3
+	VMOVDQU      64(BX), Y1
+	VMOVDQU      64(R8), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y4, Y1, Y4
+	VPBROADCASTD 8(SI), Y1
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      96(BX), Y1
+	VMOVDQU      96(R8), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y4, Y1, Y4
+	VPBROADCASTD 12(SI), Y1
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      128(BX), Y1
+	VMOVDQU      128(R8), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y4, Y1, Y4
+	VPBROADCASTD 16(SI), Y1
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      160(BX), Y1
+	VMOVDQU      160(R8), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y4, Y1, Y4
+	VPBROADCASTD 20(SI), Y1
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      192(BX), Y1
+	VMOVDQU      192(R8), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y4, Y1, Y4
+	VPBROADCASTD 24(SI), Y1
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      224(BX), Y1
+	VMOVDQU      224(R8), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPABSB       Y1, Y1
+	VPMADDUBSW   Y4, Y1, Y4
+	VPBROADCASTD 28(SI), Y1
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS (R9), Y1
+	VBROADCASTSS 64(SI), Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y3, Y2, Y2
+	VADDPS       Y2, Y0, Y0
+	ADDQ         $0x00000048, SI
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, R8
+	ADDQ         $0x00000008, R9
+	DECQ         DI
+	JNZ          wholeDotG32AVX2_blocks
+	MOVQ         DX, BX
+	SHLQ         $0x05, BX
+	VMOVUPS      Y0, 104(AX)(BX*1)
+	INCQ         DX
+	DECQ         CX
+	JNZ          wholeDotG32AVX2_row
 	VZEROUPPER
 	RET
 
@@ -1637,15 +2910,206 @@ loop_oneCodesG32BiasedAVX2:
 	MOVSS        X1, y+40(FP)
 	RET
 
-// func blockDotG32BiasedAVX2(a *byte)
+// func wholeDotG32BiasedAVX2(a *byte)
 // Requires: AVX, AVX2
-TEXT ·blockDotG32BiasedAVX2(SB), NOSPLIT, $0-8
+TEXT ·wholeDotG32BiasedAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	VMOVUPS avx2pair10001<>+0(SB), Y0
 	MOVQ    32(AX), CX
 	XORQ    DX, DX
 
-blockDotG32BiasedAVX2_row:
+wholeDotG32BiasedAVX2_row:
+	MOVQ  (AX), BX
+	MOVQ  8(AX), SI
+	MOVQ  16(AX), DI
+	MOVQ  24(AX), DI
+	MOVQ  40(AX)(DX*8), R8
+	LEAQ  (R8)(DI*1), R9
+	VPXOR Y0, Y0, Y0
+	SHRQ  $0x08, DI
+	LEAQ  (R9)(DI*8), R10
+
+wholeDotG32BiasedAVX2_blocks:
+	VMOVDQU      (BX), Y1
+	VPMADDUBSW   (R8), Y1, Y1
+	VPBROADCASTD (SI), Y2
+	VPMADDWD     Y2, Y1, Y1
+	VMOVDQU      32(BX), Y2
+	VPMADDUBSW   32(R8), Y2, Y2
+	VPBROADCASTD 4(SI), Y3
+	VPMADDWD     Y3, Y2, Y2
+	VMOVDQU      64(BX), Y3
+	VPMADDUBSW   64(R8), Y3, Y3
+	VPBROADCASTD 8(SI), Y4
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VMOVDQU      96(BX), Y3
+	VPMADDUBSW   96(R8), Y3, Y3
+	VPBROADCASTD 12(SI), Y4
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VMOVDQU      128(BX), Y3
+	VPMADDUBSW   128(R8), Y3, Y3
+	VPBROADCASTD 16(SI), Y4
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VMOVDQU      160(BX), Y3
+	VPMADDUBSW   160(R8), Y3, Y3
+	VPBROADCASTD 20(SI), Y4
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VMOVDQU      192(BX), Y3
+	VPMADDUBSW   192(R8), Y3, Y3
+	VPBROADCASTD 24(SI), Y4
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VMOVDQU      224(BX), Y3
+	VPMADDUBSW   224(R8), Y3, Y3
+	VPBROADCASTD 28(SI), Y4
+	VPMADDWD     Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VPADDD       Y2, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS (R9), Y2
+	VBROADCASTSS 64(SI), Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       Y3, Y1, Y1
+	VMOVDQU      (R10), Y4
+	VPMADDWD     32(SI), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 68(SI), Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VSUBPS       Y4, Y1, Y1
+	ADDQ         $0x00000020, R10
+	VADDPS       Y1, Y0, Y0
+	ADDQ         $0x00000048, SI
+	ADDQ         $0x00000100, BX
+	ADDQ         $0x00000100, R8
+	ADDQ         $0x00000008, R9
+	DECQ         DI
+	JNZ          wholeDotG32BiasedAVX2_blocks
+	MOVQ         DX, BX
+	SHLQ         $0x05, BX
+	VMOVUPS      Y0, 104(AX)(BX*1)
+	INCQ         DX
+	DECQ         CX
+	JNZ          wholeDotG32BiasedAVX2_row
+	VZEROUPPER
+	RET
+
+// func blockDotAVX2(a *byte)
+// Requires: AVX, AVX2
+TEXT ·blockDotAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	VMOVUPS avx2pair10001<>+0(SB), Y0
+	MOVQ    32(AX), CX
+	XORQ    DX, DX
+
+blockDotAVX2_row:
+	MOVQ  (AX), BX
+	MOVQ  8(AX), SI
+	MOVQ  16(AX), DI
+	MOVQ  24(AX), DI
+	MOVQ  40(AX)(DX*8), R8
+	LEAQ  (R8)(DI*1), R9
+	VPXOR Y1, Y1, Y1
+	SHRQ  $0x08, DI
+	TESTQ DI, DI
+	JZ    blockDotAVX2_done
+
+blockDotAVX2_groups:
+	VMOVDQU    (BX), Y2
+	VMOVDQU    (R8), Y3
+	VPSIGNB    Y2, Y3, Y3
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y3, Y2, Y3
+	VMOVDQU    32(BX), Y2
+	VMOVDQU    32(R8), Y4
+	VPSIGNB    Y2, Y4, Y4
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y4, Y2, Y4
+	VPMADDWD   Y0, Y3, Y3
+	VPMADDWD   Y0, Y4, Y4
+	VPHADDD    Y4, Y3, Y3
+	VMOVDQU    64(BX), Y2
+	VMOVDQU    64(R8), Y4
+	VPSIGNB    Y2, Y4, Y4
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y4, Y2, Y4
+	VMOVDQU    96(BX), Y2
+	VMOVDQU    96(R8), Y5
+	VPSIGNB    Y2, Y5, Y5
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y5, Y2, Y5
+	VPMADDWD   Y0, Y4, Y4
+	VPMADDWD   Y0, Y5, Y5
+	VPHADDD    Y5, Y4, Y4
+	VPHADDD    Y4, Y3, Y3
+	VMOVDQU    128(BX), Y2
+	VMOVDQU    128(R8), Y4
+	VPSIGNB    Y2, Y4, Y4
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y4, Y2, Y4
+	VMOVDQU    160(BX), Y2
+	VMOVDQU    160(R8), Y5
+	VPSIGNB    Y2, Y5, Y5
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y5, Y2, Y5
+	VPMADDWD   Y0, Y4, Y4
+	VPMADDWD   Y0, Y5, Y5
+	VPHADDD    Y5, Y4, Y4
+	VMOVDQU    192(BX), Y2
+	VMOVDQU    192(R8), Y5
+	VPSIGNB    Y2, Y5, Y5
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y5, Y2, Y5
+	VMOVDQU    224(BX), Y2
+	VMOVDQU    224(R8), Y6
+	VPSIGNB    Y2, Y6, Y6
+	VPABSB     Y2, Y2
+	VPMADDUBSW Y6, Y2, Y6
+	VPMADDWD   Y0, Y5, Y5
+	VPMADDWD   Y0, Y6, Y6
+	VPHADDD    Y6, Y5, Y5
+	VPHADDD    Y5, Y4, Y4
+	VPERM2I128 $0x20, Y4, Y3, Y2
+	VPERM2I128 $0x31, Y4, Y3, Y3
+	VPADDD     Y2, Y3, Y3
+	VMOVUPS    (R9), Y2
+	VMOVUPS    32(R9), Y4
+	VSHUFPS    $0x88, Y4, Y2, Y2
+	VPERMPD    $0xd8, Y2, Y2
+	VCVTDQ2PS  Y3, Y3
+	VMULPS     (SI), Y2, Y2
+	VMULPS     Y2, Y3, Y3
+	VADDPS     Y3, Y1, Y1
+	ADDQ       $0x00000020, SI
+	ADDQ       $0x00000100, BX
+	ADDQ       $0x00000100, R8
+	ADDQ       $0x00000040, R9
+	DECQ       DI
+	JNZ        blockDotAVX2_groups
+
+blockDotAVX2_done:
+	MOVQ    DX, BX
+	SHLQ    $0x05, BX
+	VMOVUPS Y1, 104(AX)(BX*1)
+	INCQ    DX
+	DECQ    CX
+	JNZ     blockDotAVX2_row
+	VZEROUPPER
+	RET
+
+// func blockDotBiasedAVX2(a *byte)
+// Requires: AVX, AVX2
+TEXT ·blockDotBiasedAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	VMOVUPS avx2pair10001<>+0(SB), Y0
+	MOVQ    32(AX), CX
+	XORQ    DX, DX
+
+blockDotBiasedAVX2_row:
 	MOVQ  (AX), BX
 	MOVQ  8(AX), SI
 	MOVQ  16(AX), DI
@@ -1655,9 +3119,9 @@ blockDotG32BiasedAVX2_row:
 	VPXOR Y1, Y1, Y1
 	SHRQ  $0x08, R8
 	TESTQ R8, R8
-	JZ    blockDotG32BiasedAVX2_done
+	JZ    blockDotBiasedAVX2_done
 
-blockDotG32BiasedAVX2_groups:
+blockDotBiasedAVX2_groups:
 	VMOVDQU    (BX), Y2
 	VPMADDUBSW (R9), Y2, Y2
 	VMOVDQU    32(BX), Y3
@@ -1695,13 +3159,13 @@ blockDotG32BiasedAVX2_groups:
 	VMOVUPS    32(R10), Y5
 	VSHUFPS    $0x88, Y5, Y4, Y3
 	VPERMPD    $0xd8, Y3, Y3
-	VSHUFPS    $0xdd, Y5, Y4, Y4
-	VPERMPD    $0xd8, Y4, Y4
 	VCVTDQ2PS  Y2, Y2
 	VMULPS     (SI), Y3, Y3
 	VMULPS     Y3, Y2, Y2
-	VMULPS     (DI), Y4, Y4
-	VADDPS     Y4, Y2, Y2
+	VSHUFPS    $0xdd, Y5, Y4, Y3
+	VPERMPD    $0xd8, Y3, Y3
+	VMULPS     (DI), Y3, Y3
+	VADDPS     Y3, Y2, Y2
 	ADDQ       $0x00000020, DI
 	VADDPS     Y2, Y1, Y1
 	ADDQ       $0x00000020, SI
@@ -1709,15 +3173,15 @@ blockDotG32BiasedAVX2_groups:
 	ADDQ       $0x00000100, R9
 	ADDQ       $0x00000040, R10
 	DECQ       R8
-	JNZ        blockDotG32BiasedAVX2_groups
+	JNZ        blockDotBiasedAVX2_groups
 
-blockDotG32BiasedAVX2_done:
+blockDotBiasedAVX2_done:
 	MOVQ    DX, BX
 	SHLQ    $0x05, BX
 	VMOVUPS Y1, 104(AX)(BX*1)
 	INCQ    DX
 	DECQ    CX
-	JNZ     blockDotG32BiasedAVX2_row
+	JNZ     blockDotBiasedAVX2_row
 	VZEROUPPER
 	RET
 

@@ -11,13 +11,19 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// The generator knows where the fields of blockArgs are.
+// The generator knows where the fields of blockArgs and of quant.Whole are.
 func TestBlockArgs(t *testing.T) {
 	var a blockArgs
+	var w quant.Whole
+	var r rowArgs
 	for name, c := range map[string][2]uintptr{
 		"codes": {unsafe.Offsetof(a.codes), 0}, "scales": {unsafe.Offsetof(a.scales), 8}, "biases": {unsafe.Offsetof(a.biases), 16},
 		"cols": {unsafe.Offsetof(a.cols), 24}, "rows": {unsafe.Offsetof(a.rows), 32}, "x": {unsafe.Offsetof(a.x), 40},
 		"y": {unsafe.Offsetof(a.y), 104}, "a row of y": {unsafe.Sizeof(a.y[0]), 32},
+		"Scales": {unsafe.Offsetof(w.Scales), 0}, "Minima": {unsafe.Offsetof(w.Minima), 32}, "D": {unsafe.Offsetof(w.D), 64},
+		"w": {unsafe.Offsetof(r.w), 0}, "rows of w": {unsafe.Offsetof(r.rows), 8}, "blocks": {unsafe.Offsetof(r.blocks), 16}, "x of a row": {unsafe.Offsetof(r.x), 24},
+		"of": {unsafe.Offsetof(r.of), 32}, "sums": {unsafe.Offsetof(r.sums), 40}, "y of a row": {unsafe.Offsetof(r.y), 48}, "whole": {unsafe.Offsetof(r.whole), 56},
+		"DMin": {unsafe.Offsetof(w.DMin), 68}, "a Whole": {unsafe.Sizeof(w), 72},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s is at %d, want %d", name, c[0], c[1])
@@ -54,12 +60,34 @@ func TestSplit(t *testing.T) {
 				b.Split(codes[1], scales[1], biases[1], src)
 				sameBits(t, k.name, c, scales[0], scales[1])
 				sameBits(t, k.name, c, biases[0], biases[1])
-				for i, q := range codes[0] {
-					if q != codes[1][i] {
-						t.Fatalf("%s: %v: code %d is %d, want %d", k.name, c, i, q, codes[1][i])
+				sameCodes(t, k.name, c, codes)
+				if b.Len == wholeGroup {
+					var wholes [2][]quant.Whole
+					clear(codes[0])
+					for i := range 2 {
+						wholes[i] = make([]quant.Whole, blocks)
+					}
+					k.codings[c].whole(codes[0], wholes[0], src)
+					b.Whole(codes[1], wholes[1], src)
+					sameCodes(t, k.name, c, codes)
+					for i, w := range wholes[0] {
+						want := wholes[1][i]
+						sameBits(t, k.name, c, []float32{w.D, w.DMin}, []float32{want.D, want.DMin})
+						if w.Scales != want.Scales || w.Minima != want.Minima {
+							t.Fatalf("%s: %v: block %d has %v, want %v", k.name, c, i, w, want)
+						}
 					}
 				}
 			}
+		}
+	}
+}
+
+func sameCodes(t *testing.T, name string, c quant.Coding, codes [2][]int8) {
+	t.Helper()
+	for i, q := range codes[0] {
+		if q != codes[1][i] {
+			t.Fatalf("%s: %v: code %d is %d, want %d", name, c, i, q, codes[1][i])
 		}
 	}
 }

@@ -38,14 +38,21 @@
 // # Matrices of blocks
 //
 // Blocks of GGUF files lie in rows, see quant.Block. With float32 inputs a row is widened, each
-// number rounded once, and multiplied as a row of float32 is below. With inputs of 8 bits, rounded
-// in groups of 32, a row is taken apart into codes, scales and biases, and a group of it gives
+// number rounded once, and multiplied as a row of float32 is below.
+//
+// With inputs of 8 bits, rounded in groups as long as a block, a row is taken apart into codes of 8
+// bits and what groups of them share. A block of 32 gives
 //
 //	float32(Σ code·q)·(scale·s) + bias·(s·Σq)
 //
-// as above. The totals of groups whose numbers are equal modulo 8 are added in ascending order, in
-// eight lanes, and the lanes as ((l0+l4)+(l2+l6))+((l1+l5)+(l3+l7)). All variants give the same
-// bits. NEON runs the portable kernels.
+// as above, in lane b mod 8 for block b. A block of 256 has whole numbers as scales of its groups,
+// and minima, so that more of it is a sum of integers: each of eight lanes gets
+//
+//	float32(Σ code·q·scale)·(d·s) - float32(Σ minimum·Σq)·(dmin·s)
+//
+// for its inputs, see blockArgs. A lane adds blocks in ascending order, and the lanes are added as
+// ((l0+l4)+(l2+l6))+((l1+l5)+(l3+l7)). All variants give the same bits. The AVX-512 variant has the
+// functions of AVX2, and NEON the portable ones.
 //
 // # Other matrices
 //

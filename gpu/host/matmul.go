@@ -62,8 +62,8 @@ func (k *kernels) multiply(s *scratch, w *matrix, o0, o1 int, in, out *rowList, 
 }
 
 // mulPlain is multiply for numbers that stand for themselves, and for blocks with X in float32. A
-// single row of X is multiplied by rows of W as they are stored, if there is a kernel for that. Else
-// a few rows of W at a time are widened once for all rows of X.
+// single row of X is multiplied by rows of W as they are stored, if there is a kernel for that.
+// Else a few rows of W at a time are widened once for all rows of X.
 func (k *kernels) mulPlain(s *scratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	stored := &k.codings[w.format.Coding()]
 	if i1-i0 == 1 && stored.one != nil {

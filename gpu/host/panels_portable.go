@@ -14,7 +14,7 @@ const maxGroup = 128
 func portableTable() (t codingTable) {
 	for c := range quant.Coding(quant.NumCodings) {
 		if b := c.Block(); b != nil {
-			t[c] = codingKernels{widen: b.Unpack, split: b.Split}
+			t[c] = codingKernels{widen: b.Unpack, split: b.Split, whole: b.Whole}
 		}
 	}
 	for _, c := range quant.Codings() {

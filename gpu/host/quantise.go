@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -53,11 +54,11 @@ func wholeNumber(v float32) int32 {
 	return int32(math.Float32bits(float32(v+shift))) - 0x4b400000
 }
 
-// leastGroup is the size of the smallest groups, and groupSizes how many sizes there are, each twice
-// the one before.
+// leastGroup is the size of the smallest groups, and groupSizes how many sizes there are, each
+// twice the one before.
 const (
 	leastGroup = 16
-	groupSizes = 4
+	groupSizes = 5
 )
 
 // groupAt returns the index in tables of groups of n.
@@ -70,10 +71,17 @@ type rounded struct {
 	mem  [groupSizes][]byte // see groupAt; kept
 }
 
+// wholeGroup is the size of groups of inputs of matrices in blocks of 256.
+const wholeGroup = 256
+
 // recordBytes returns the bytes of a row: int8 [cols], scales and sums, padded to whole cache
-// lines.
+// lines. In groups of wholeGroup the sums of each 16 int8, as int16, come after that.
 func recordBytes(cols, group int) int {
-	return (cols + 8*(cols/group) + lineBytes - 1) &^ (lineBytes - 1)
+	n := cols + 8*(cols/group)
+	if group == wholeGroup {
+		n += 2 * (cols / 16)
+	}
+	return (n + lineBytes - 1) &^ (lineBytes - 1)
 }
 
 // rows returns the rows that are rounded in groups of one size.
@@ -104,7 +112,22 @@ func (t *roundTask) do(_ *scratch, chunk int) {
 			record := t.out.mem[g][t.in.row(i)*n:][:n]
 			t.kernels.quantiser(group)((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[t.out.cols])), &x[0],
 				group, t.out.cols/group)
+			if group == wholeGroup {
+				sumSixteens(record, t.out.cols)
+			}
 		}
+	}
+}
+
+// sumSixteens writes the sums of each 16 int8 of a record of groups of wholeGroup.
+func sumSixteens(record []byte, cols int) {
+	at := cols + 8*(cols/wholeGroup)
+	for i := 0; i < cols; i += 16 {
+		sum := int16(0)
+		for _, q := range record[i : i+16] {
+			sum += int16(int8(q))
+		}
+		binary.LittleEndian.PutUint16(record[at+i/8:], uint16(sum))
 	}
 }
 

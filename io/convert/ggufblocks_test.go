@@ -1,8 +1,12 @@
 package convert_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -139,6 +143,23 @@ func TestConvertGGUFRounded(t *testing.T) {
 	sameBytes(t, "biases", b, biases)
 	if got.x.Mixed() {
 		t.Error("codes that are all of 8 bits have several layouts")
+	}
+}
+
+// Types whose codes nobody here knows are refused by name, with the tensor.
+func TestConvertGGUFUnknownTypes(t *testing.T) {
+	raw := readFile(t, fixtures.Path(t, fixtures.ExactGGUF))
+	const name = "blk.1.attn_k.weight"
+	at := bytes.Index(raw, []byte(name)) + len(name) + 4 + 2*8 // after axes
+	for id, kind := range map[uint32]string{16: "IQ2_XXS", 17: "IQ2_XS", 22: "IQ2_S", 18: "IQ3_XXS", 21: "IQ3_S", 19: "IQ1_S", 29: "IQ1_M"} {
+		binary.LittleEndian.PutUint32(raw[at:], id)
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := convert.Load(path); err == nil || !strings.Contains(err.Error(), kind) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", kind, err)
+		}
 	}
 }
 

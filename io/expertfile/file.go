@@ -239,8 +239,8 @@ func (l *layerFile) control(f func(fd uintptr)) error {
 	return nil
 }
 
-// Layout returns the layout of records of the first layer with experts. Its Bytes are those of every
-// record of the model.
+// Layout returns the layout of records of the first layer with experts. Its Bytes are those of
+// every record of the model.
 func (f *File) Layout() model.ExpertLayout { return f.layout }
 
 // LayoutOf returns the layout of a layer's records.

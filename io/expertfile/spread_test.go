@@ -3,6 +3,7 @@ package expertfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -18,8 +19,8 @@ import (
 )
 
 // spreadModel writes experts of three layers into two files, at places that are multiples of 32 as
-// in GGUF files. kinds are the types of gate, up and down, one set for each layer in turn. It returns
-// where they are and what the records must be.
+// in GGUF files. kinds are the types of gate, up and down, one set for each layer in turn. It
+// returns where they are and what the records must be.
 func spreadModel(t *testing.T, cfg *model.Config, kinds ...[3]string) (of Spread, want map[int][][]byte) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -79,8 +80,8 @@ func openSpread(t *testing.T, cfg *model.Config, of Spread) *File {
 	return f
 }
 
-// Records are gathered from their pieces, of one type or of several, through the page cache and past
-// it, and all at once.
+// Records are gathered from their pieces, of one type or of several, through the page cache and
+// past it, and all at once.
 func TestSpread(t *testing.T) {
 	cfg := small()
 	for _, kinds := range [][][3]string{
@@ -195,5 +196,77 @@ func TestSpreadErrors(t *testing.T) {
 	}
 	if _, err := OpenSpread(cfg, of); err == nil {
 		t.Error("F32 is taken for BF16")
+	}
+}
+
+// BenchmarkReadExpert compares an expert in a GGUF file, in three places, with one in a pack, past
+// the page cache where the file system allows that.
+func BenchmarkReadExpert(b *testing.B) {
+	cfg := small()
+	cfg.HiddenSize, cfg.MoEIntermediateSize, cfg.NumExperts = 2048, 768, 32
+	q4k := quant.InBlock(quant.BlockNamed("Q4_K"))
+	l := model.NewExpertLayout(cfg.HiddenSize, cfg.MoEIntermediateSize, q4k, q4k, q4k)
+	spread := Spread{Files: []string{filepath.Join(b.TempDir(), "experts.gguf")}, Spans: map[int][3]Span{}, Records: map[int]model.ExpertLayout{}}
+	n, at := l.Used()/3, int64(32)
+	for _, layer := range cfg.MoELayers() {
+		var spans [3]Span
+		for i := range spans {
+			spans[i] = Span{OffsetBytes: at, Stride: int64(n), Bytes: n, Block: q4k.Block()}
+			at += int64(n * cfg.NumExperts)
+		}
+		spread.Spans[layer], spread.Records[layer] = spans, l
+	}
+	random := make([]byte, at)
+	r := rand.NewChaCha8([32]byte{1})
+	r.Read(random)
+	if err := os.WriteFile(spread.Files[0], random, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(b.TempDir(), DirName)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	for _, layer := range cfg.MoELayers() {
+		if err := os.WriteFile(filepath.Join(dir, LayerName(layer)), random[:l.Bytes*cfg.NumExperts], 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	layout, err := Describe(cfg, l).MarshalJSON()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, LayoutName), layout, 0o600)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	inPlace, err := OpenSpread(cfg, spread)
+	if err != nil {
+		b.Fatal(err)
+	}
+	packed, err := Open(filepath.Dir(dir), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, f := range map[string]*File{"gguf": inPlace, "pack": packed} {
+		defer f.Close()
+		if err := f.UseDirect(); err != nil {
+			b.Logf("%s: %v", name, err)
+		}
+	}
+	for turn := range 3 {
+		for _, c := range []struct {
+			name string
+			f    *File
+		}{{"gguf", inPlace}, {"pack", packed}} {
+			b.Run(fmt.Sprintf("%s/turn=%d", c.name, turn), func(b *testing.B) {
+				b.SetBytes(int64(l.Bytes))
+				dst := aligned(b, l.Bytes)
+				for i := 0; b.Loop(); i++ {
+					layer := cfg.MoELayers()[i%len(cfg.MoELayers())]
+					if err := c.f.ReadExpert(layer, i*7%cfg.NumExperts, dst); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

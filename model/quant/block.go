@@ -7,8 +7,8 @@ import (
 
 // Block is a storage format as one value: rows are blocks of Len numbers in Size bytes, and a block
 // holds everything that its numbers depend on. GGUF files store weights so. (Other Formats have
-// codes, scales and biases in three places.) There is one Block of each name, so two formats are the
-// same if the pointers are.
+// codes, scales and biases in three places.) There is one Block of each name, so two formats are
+// the same if the pointers are.
 //
 // Numbers of blocks longer than one are codes in groups: code·scale, or code·scale + bias where
 // groups are Biased. Products of a code and a scale are float32 numbers, and so are scales and
@@ -20,9 +20,14 @@ type Block struct {
 
 	Group  int  // numbers that share a scale; 0 where Len is 1
 	Biased bool // groups have a bias, too
+	// Least is what the codes of Whole, which have no sign, are above those of Split in blocks of
+	// 256 that are not Biased. Minima are Least·Scales then, and DMin is D.
+	Least int8
 
-	// split takes one block apart, see Split; nil where Len is 1.
+	// split takes one block of 32 apart, see Split, and whole one of 256, see Whole; nil for
+	// others.
 	split func(codes []int8, scales, biases []float32, src []byte)
+	whole func(codes []int8, w *Whole, src []byte)
 	// widen widens any number of numbers; nil where Len is more.
 	widen func(dst []float32, src []byte)
 }
@@ -33,18 +38,27 @@ var blocks = []*Block{
 	{Name: "BF16", Len: 1, Size: 2, widen: unpackBF16},
 	{Name: "F16", Len: 1, Size: 2, widen: unpackF16},
 	{Name: "Q8_0", Len: 32, Size: 34, Group: 32, split: splitQ8x0},
-	{Name: "Q6_K", Len: 256, Size: 210, Group: 16, split: splitQ6K},
+	{Name: "Q6_K", Len: 256, Size: 210, Group: 16, Least: 32, whole: wholeQ6K},
 	{Name: "Q5_1", Len: 32, Size: 24, Group: 32, Biased: true, split: splitQ5x1},
 	{Name: "Q5_0", Len: 32, Size: 22, Group: 32, split: splitQ5x0},
-	{Name: "Q5_K", Len: 256, Size: 176, Group: 32, Biased: true, split: splitQ5K},
+	{Name: "Q5_K", Len: 256, Size: 176, Group: 32, Biased: true, whole: wholeQ5K},
 	{Name: "Q4_1", Len: 32, Size: 20, Group: 32, Biased: true, split: splitQ4x1},
 	{Name: "Q4_0", Len: 32, Size: 18, Group: 32, split: splitQ4x0},
-	{Name: "Q4_K", Len: 256, Size: 144, Group: 32, Biased: true, split: splitQ4K},
+	{Name: "Q4_K", Len: 256, Size: 144, Group: 32, Biased: true, whole: wholeQ4K},
 	{Name: "IQ4_NL", Len: 32, Size: 18, Group: 32, split: splitIQ4NL},
-	{Name: "IQ4_XS", Len: 256, Size: 136, Group: 32, split: splitIQ4XS},
+	{Name: "IQ4_XS", Len: 256, Size: 136, Group: 32, whole: wholeIQ4XS},
 	{Name: "MXFP4", Len: 32, Size: 17, Group: 32, split: splitMXFP4},
-	{Name: "Q3_K", Len: 256, Size: 110, Group: 16, split: splitQ3K},
-	{Name: "Q2_K", Len: 256, Size: 84, Group: 16, Biased: true, split: splitQ2K},
+	{Name: "Q3_K", Len: 256, Size: 110, Group: 16, Least: 4, whole: wholeQ3K},
+	{Name: "Q2_K", Len: 256, Size: 84, Group: 16, Biased: true, whole: wholeQ2K},
+}
+
+// Whole is what a block of 256 numbers has beside its codes, which are 16 at a time code·Scales·D -
+// Minima·DMin. Groups of 32 have two entries of one number. Codes have no sign where there are
+// minima (see Block.Least), and otherwise Minima and DMin are 0. The place of each field is known
+// to kernels.
+type Whole struct {
+	Scales, Minima [16]int16
+	D, DMin        float32
 }
 
 // The largest block, and the most groups of one.
@@ -77,16 +91,52 @@ func (b *Block) Validate(cols int) error {
 	return nil
 }
 
+// Signed reports whether the codes of Whole have a sign, and there are no minima.
+func (b *Block) Signed() bool { return !b.Biased && b.Least == 0 }
+
 // Bytes returns the bytes of a [rows, cols] matrix.
 func (b *Block) Bytes(rows, cols int) int { return rows * (cols / b.Len) * b.Size }
 
 // Split takes whole blocks of several numbers apart: codes, and of each group the scale and, if the
-// format is Biased, the bias. len(codes) is a multiple of Len, scales and biases have an element for
-// each Group of them, and src has Bytes(1, len(codes)).
+// format is Biased, the bias. len(codes) is a multiple of Len, scales and biases have an element
+// for each Group of them, and src has Bytes(1, len(codes)).
 func (b *Block) Split(codes []int8, scales, biases []float32, src []byte) {
 	each := b.Len / b.Group
+	if b.whole != nil {
+		b.splitWhole(codes, scales, biases, src)
+		return
+	}
 	for ; len(codes) > 0; codes, scales, src = codes[b.Len:], scales[each:], src[b.Size:] {
 		b.split(codes[:b.Len:b.Len], scales[:each:each], biases, src[:b.Size:b.Size])
+		if b.Biased {
+			biases = biases[each:]
+		}
+	}
+}
+
+// Whole is Split for blocks of 256, with scales and minima as a block has them. wholes has an
+// element for each block.
+func (b *Block) Whole(codes []int8, wholes []Whole, src []byte) {
+	for i := range wholes {
+		b.whole(codes[i*b.Len:(i+1)*b.Len], &wholes[i], src[i*b.Size:(i+1)*b.Size])
+	}
+}
+
+// splitWhole is Split for blocks of 256.
+func (b *Block) splitWhole(codes []int8, scales, biases []float32, src []byte) {
+	var w [1]Whole
+	for each := b.Len / b.Group; len(codes) > 0; codes, scales, src = codes[b.Len:], scales[each:], src[b.Size:] {
+		b.Whole(codes[:b.Len], w[:], src)
+		for i := range codes[:b.Len] {
+			codes[i] -= b.Least
+		}
+		for g := range each {
+			i := g * b.Group / 16
+			scales[g] = w[0].D * float32(w[0].Scales[i])
+			if b.Biased {
+				biases[g] = -(w[0].DMin * float32(w[0].Minima[i]))
+			}
+		}
 		if b.Biased {
 			biases = biases[each:]
 		}
@@ -107,7 +157,7 @@ func (b *Block) Unpack(dst []float32, src []byte) {
 	var codes [maxBlock]int8 // whole numbers: nothing is -0
 	var scales, biases [maxBlockGroups]float32
 	for ; len(dst) > 0; dst, src = dst[b.Len:], src[b.Size:] {
-		b.split(codes[:b.Len], scales[:], biases[:], src[:b.Size:b.Size])
+		b.Split(codes[:b.Len], scales[:], biases[:], src[:b.Size:b.Size])
 		for i, c := range codes[:b.Len] {
 			dst[i] = float32(c) * scales[i/b.Group] // exact
 		}
@@ -119,6 +169,6 @@ func (b *Block) Unpack(dst []float32, src []byte) {
 	}
 }
 
-// Exact reports whether Unpack rounds nothing: every number of the format is a float32. The sum of a
-// product and a bias may need more than its 24 bits.
+// Exact reports whether Unpack rounds nothing: every number of the format is a float32. The sum of
+// a product and a bias may need more than its 24 bits.
 func (b *Block) Exact() bool { return !b.Biased }

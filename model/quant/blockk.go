@@ -24,27 +24,37 @@ func fours(codes []int8, b []byte) {
 // oneBit returns bit i of 256: a byte has one of each 32 numbers.
 func oneBit(b []byte, i int) int8 { return int8(b[i&31] >> (i >> 5) & 1) }
 
-// splitQ2K: 16 bytes of scale and minimum (4 bits each), 64 of codes, d, dmin;
+// wholeQ2K: 16 bytes of scale and minimum (4 bits each), 64 of codes, d, dmin;
 // d·scale·code - dmin·minimum.
-func splitQ2K(codes []int8, scales, biases []float32, b []byte) {
-	d, dmin := half(b[80:]), half(b[82:])
+func wholeQ2K(codes []int8, w *Whole, b []byte) {
+	w.D, w.DMin = half(b[80:]), half(b[82:])
 	for g, s := range b[:16] {
-		scales[g], biases[g] = d*float32(s&15), -(dmin * float32(s>>4))
+		w.Scales[g], w.Minima[g] = int16(s&15), int16(s>>4)
 	}
 	twos(codes, b[16:80])
 }
 
-// splitQ3K: 32 bytes of highest bits, 64 of lower bits, 12 of scales (6 bits), d;
+// wholeQ3K: 32 bytes of highest bits, 64 of lower bits, 12 of scales (6 bits), d;
 // d·(scale-32)·(code-4).
-func splitQ3K(codes []int8, scales, _ []float32, b []byte) {
-	d, s := half(b[108:]), b[96:108]
+func wholeQ3K(codes []int8, w *Whole, b []byte) {
+	s := b[96:108]
+	w.D = half(b[108:])
 	for g := range 16 { // the lower 4 bits of scales 0 to 7 are in low halves, of 8 to 15 in high ones
 		scale := s[g&7]>>(g>>3*4)&15 | s[8+g&3]>>(g>>2*2)&3<<4
-		scales[g] = d * float32(int(scale)-32)
+		w.Scales[g] = int16(scale) - 32
 	}
 	twos(codes, b[32:96])
 	for i := range codes[:256] {
-		codes[i] += oneBit(b, i)<<2 - 4
+		codes[i] += oneBit(b, i) << 2
+	}
+	w.center(4)
+}
+
+// center sets the minima of codes that stand for what they are above least.
+func (w *Whole) center(least int16) {
+	w.DMin = w.D
+	for i, s := range w.Scales {
+		w.Minima[i] = least * s
 	}
 }
 
@@ -57,52 +67,54 @@ func sixBits(b []byte, g int) (scale, minimum byte) {
 	return b[g+4]&15 | b[g-4]>>6<<4, b[g+4]>>4 | b[g]>>6<<4
 }
 
-// splitQ4K: d, dmin, 12 bytes of scales and minima, 128 of codes; d·scale·code - dmin·minimum.
-func splitQ4K(codes []int8, scales, biases []float32, b []byte) {
-	minima(scales, biases, b)
+// wholeQ4K: d, dmin, 12 bytes of scales and minima, 128 of codes; d·scale·code - dmin·minimum.
+func wholeQ4K(codes []int8, w *Whole, b []byte) {
+	w.minima(b)
 	fours(codes, b[16:144])
 }
 
-// splitQ5K: d, dmin, 12 bytes of scales and minima, 32 of highest bits, 128 of lower bits;
+// wholeQ5K: d, dmin, 12 bytes of scales and minima, 32 of highest bits, 128 of lower bits;
 // d·scale·code - dmin·minimum.
-func splitQ5K(codes []int8, scales, biases []float32, b []byte) {
-	minima(scales, biases, b)
+func wholeQ5K(codes []int8, w *Whole, b []byte) {
+	w.minima(b)
 	fours(codes, b[48:176])
 	for i := range codes[:256] {
 		codes[i] += oneBit(b[16:], i) << 4
 	}
 }
 
-// minima writes scales and biases of 8 groups.
-func minima(scales, biases []float32, b []byte) {
-	d, dmin := half(b), half(b[2:])
-	for g := range 8 {
-		s, m := sixBits(b[4:16], g)
-		scales[g], biases[g] = d*float32(s), -(dmin * float32(m))
+// minima sets everything of 8 groups.
+func (w *Whole) minima(b []byte) {
+	w.D, w.DMin = half(b), half(b[2:])
+	for i := range w.Scales {
+		s, m := sixBits(b[4:16], i/2)
+		w.Scales[i], w.Minima[i] = int16(s), int16(m)
 	}
 }
 
-// splitQ6K: 128 bytes of lower bits, 64 of the two highest bits, 16 signed scales, d;
+// wholeQ6K: 128 bytes of lower bits, 64 of the two highest bits, 16 signed scales, d;
 // d·scale·(code-32).
-func splitQ6K(codes []int8, scales, _ []float32, b []byte) {
-	d := half(b[208:])
+func wholeQ6K(codes []int8, w *Whole, b []byte) {
+	w.D = half(b[208:])
 	for g, s := range b[192:208] {
-		scales[g] = d * float32(int8(s))
+		w.Scales[g] = int16(int8(s))
 	}
 	twos(codes, b[128:192])
 	for i := range codes[:256] {
 		low := int8(b[i>>7<<6|i&63] >> (i >> 6 & 1 * 4) & 15)
-		codes[i] = (codes[i]<<4 | low) - 32
+		codes[i] = codes[i]<<4 | low
 	}
+	w.center(32)
 }
 
-// splitIQ4XS: d, 16 bits of the highest two bits of 8 scales, 4 bytes of their lower bits, 128 of
+// wholeIQ4XS: d, 16 bits of the highest two bits of 8 scales, 4 bytes of their lower bits, 128 of
 // codes; d·(scale-32)·iq4[code].
-func splitIQ4XS(codes []int8, scales, _ []float32, b []byte) {
-	d, high := half(b), binary.LittleEndian.Uint16(b[2:])
+func wholeIQ4XS(codes []int8, w *Whole, b []byte) {
+	high := binary.LittleEndian.Uint16(b[2:])
+	w.D = half(b)
 	for g := range 8 {
 		scale := b[4+g>>1]>>(g&1*4)&15 | byte(high>>(2*g)&3)<<4
-		scales[g] = d * float32(int(scale)-32)
+		w.Scales[2*g], w.Scales[2*g+1] = int16(scale)-32, int16(scale)-32
 		lookUp(codes[32*g:], &iq4, b[8+16*g:])
 	}
 }

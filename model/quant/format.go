@@ -161,15 +161,12 @@ func InBlock(b *Block) Format {
 func (f Format) Rounded() int {
 	switch b := f.Block(); {
 	case b != nil && b.Len > 1:
-		return blockRounded
+		return b.Len
 	case f.Rounds():
 		return f.Group()
 	}
 	return 0
 }
-
-// blockRounded is Rounded of blocks of several numbers, however long they are.
-const blockRounded = 32
 
 // Group returns how many inputs share a scale, 0 where numbers stand for themselves.
 func (f Format) Group() int { return f.kind().group }

@@ -12,7 +12,12 @@ import (
 type splitter struct {
 	*generator
 	codes, scales, biases, src reg.Register
+	wholes                     reg.Register   // of whole, in place of scales and biases
 	mask                       reg.VecVirtual // 15 in every byte
+	// sink takes 32 codes of the block, from number disp on, in place of memory.
+	sink func(v reg.VecVirtual, disp int)
+	// What else is not stored where there is a sink.
+	d, dmin, minima reg.VecVirtual
 }
 
 // splits are the writers of splitters' bodies, by the names of blocks.
@@ -39,6 +44,87 @@ func (g *generator) split(f base.Func) {
 		}
 	})
 	end()
+}
+
+// Offsets of package quant's Whole, and its size. A test of package host compares them.
+const (
+	wholeScales = 0
+	wholeMinima = 32
+	wholeD      = 64
+	wholeDMin   = 68
+	wholeSize   = 72
+)
+
+// whole is split with scales and minima as blocks of 256 have them.
+func (g *generator) whole(f base.Func) {
+	b := f.Coding.Block()
+	s := &splitter{generator: g, codes: pointer("codes"), wholes: pointer("wholes"), src: pointer("src")}
+	s.mask = g.keep(g.bytes(15))
+	loop(f.Name+"_block", pointer("blocks"), func() {
+		splits[b.Name](s)
+		ADDQ(U32(uint32(b.Size)), s.src)
+		ADDQ(U32(uint32(b.Len)), s.codes)
+		ADDQ(U32(wholeSize), s.wholes)
+	})
+	end()
+}
+
+// part returns a place in the block's Whole.
+func (s *splitter) part(disp int) Mem { return Mem{Base: s.wholes, Disp: disp} }
+
+// numbers stores the fp16 numbers at d, and at dmin if that is not negative, in the block's Whole.
+func (s *splitter) numbers(d, dmin int) {
+	s.d = s.half(d)
+	if s.sink == nil {
+		VMOVSS(s.d.AsX(), s.part(wholeD))
+	}
+	if dmin < 0 {
+		return
+	}
+	s.dmin = s.half(dmin)
+	if s.sink == nil {
+		VMOVSS(s.dmin.AsX(), s.part(wholeDMin))
+	}
+}
+
+// setMinima stores minima in the block's Whole.
+func (s *splitter) setMinima(v reg.VecVirtual) {
+	if s.minima = v; s.sink == nil {
+		VMOVDQU(v, s.part(wholeMinima))
+	}
+}
+
+// center stores minima that are scales times a power of two.
+func (s *splitter) center(scales reg.VecVirtual, power uint8) {
+	VPSLLW(U8(power), scales, scales)
+	s.setMinima(scales)
+}
+
+// wholeSixes is sixes for a Whole: 16 bytes have d, dmin, and 12 bytes of scales and minima.
+func (s *splitter) wholeSixes() {
+	words := func(name string, w ...uint32) Mem {
+		return s.generator.table(name, 4, func(i int) Constant { return U32(w[i]) })
+	}
+	all, first, last, top := XMM(), XMM(), XMM(), XMM()
+	VMOVDQU(s.at(0), all)
+	VPSRLDQ(U8(4), all, first)   // 4 bytes of scales, 4 of minima, with the top bits of others
+	VPSHUFD(U8(0xff), all, last) // the lower bits of these others, twice
+	VPSRLVD(words("sixLow", 0, 4, 0, 4), last, last)
+	VPAND(words("sixNibble", 0x0f0f0f0f, 0x0f0f0f0f, 0, 0), last, last)
+	VPSRLD(U8(2), first, top)
+	VPAND(words("sixTop", 0x30303030, 0x30303030, 0, 0), top, top)
+	VPOR(top, last, last)
+	VPAND(words("sixAll", 0x3f3f3f3f, 0x3f3f3f3f, 0, 0), first, first)
+	VPUNPCKLDQ(last, first, first) // 8 scales, 8 minima
+	twice := func(unpack func(ops ...Op)) reg.VecVirtual {
+		x, y := XMM(), YMM()
+		unpack(first, first, x)
+		VPMOVZXBW(x, y)
+		return y
+	}
+	VMOVDQU(twice(VPUNPCKLBW), s.part(wholeScales))
+	s.setMinima(twice(VPUNPCKHBW))
+	s.numbers(0, 2)
 }
 
 // bytes returns a vector of one byte in memory.
@@ -75,7 +161,13 @@ func (s *splitter) nibbles(disp int) reg.VecVirtual {
 	return y
 }
 
-func (s *splitter) store(v reg.VecVirtual, disp int) { VMOVDQU(v, s.code(disp)) }
+func (s *splitter) store(v reg.VecVirtual, disp int) {
+	if s.sink != nil {
+		s.sink(v, disp)
+		return
+	}
+	VMOVDQU(v, s.code(disp))
+}
 
 func (s *splitter) minusByte(v reg.VecVirtual, b byte) { VPSUBB(s.bytes(b), v, v) }
 
@@ -217,6 +309,10 @@ func joined(low, high reg.GPVirtual) reg.GPVirtual {
 
 // sixes stores 8 scales and 8 minima of 6 bits in 12 bytes at disp 4, times d and -dmin.
 func (s *splitter) sixes() {
+	if s.wholes != nil {
+		s.wholeSixes()
+		return
+	}
 	w0, w1, w2 := s.word(4), s.word(8), s.word(12)
 	high := func(w2Right int, w reg.GPVirtual) reg.GPVirtual {
 		r, top := masked(w2, w2Right, 15), masked(w, 2, 0x30)
@@ -285,11 +381,19 @@ func (s *splitter) q5k() {
 }
 
 func (s *splitter) q6k() {
-	d := s.half(208)
-	for k := range 2 {
+	if s.wholes != nil {
 		y := YMM()
-		VPMOVSXBD(s.at(192+8*k), y)
-		s.eight(y, d, s.scales, 32*k)
+		VPMOVSXBW(s.at(192), y)
+		VMOVDQU(y, s.part(wholeScales))
+		s.numbers(208, 208)
+		s.center(y, 5)
+	} else {
+		d := s.half(208)
+		for k := range 2 {
+			y := YMM()
+			VPMOVSXBD(s.at(192+8*k), y)
+			s.eight(y, d, s.scales, 32*k)
+		}
 	}
 	for k := range 2 {
 		tops := YMM()
@@ -298,8 +402,10 @@ func (s *splitter) q6k() {
 			low, high := s.pair(64*k + 32*j)
 			VPOR(s.bitsTo(tops, 2*j, 4, 3), low, low)
 			VPOR(s.bitsTo(tops, 4+2*j, 4, 3), high, high)
-			s.minusByte(low, 32)
-			s.minusByte(high, 32)
+			if s.wholes == nil {
+				s.minusByte(low, 32)
+				s.minusByte(high, 32)
+			}
 			s.store(low, 128*k+32*j)
 			s.store(high, 128*k+64+32*j)
 		}
@@ -307,15 +413,25 @@ func (s *splitter) q6k() {
 }
 
 func (s *splitter) q2k() {
-	d, dmin := s.half(80), s.half(82)
-	s.minus(dmin)
-	for k := range 2 {
+	if s.wholes != nil {
 		both, low := YMM(), YMM()
-		VPMOVZXBD(s.at(8*k), both)
-		VPAND(s.same("low", 15), both, low)
-		VPSRLD(U8(4), both, both)
-		s.eight(low, d, s.scales, 32*k)
-		s.eight(both, dmin, s.biases, 32*k)
+		VPMOVZXBW(s.at(0), both)
+		VPAND(s.mask, both, low)
+		VPSRLW(U8(4), both, both)
+		VMOVDQU(low, s.part(wholeScales))
+		s.setMinima(both)
+		s.numbers(80, 82)
+	} else {
+		d, dmin := s.half(80), s.half(82)
+		s.minus(dmin)
+		for k := range 2 {
+			both, low := YMM(), YMM()
+			VPMOVZXBD(s.at(8*k), both)
+			VPAND(s.same("low", 15), both, low)
+			VPSRLD(U8(4), both, both)
+			s.eight(low, d, s.scales, 32*k)
+			s.eight(both, dmin, s.biases, 32*k)
+		}
 	}
 	for k := range 2 {
 		codes := YMM()
@@ -327,7 +443,6 @@ func (s *splitter) q2k() {
 }
 
 func (s *splitter) q3k() {
-	d := s.half(108)
 	w0, w1, w2 := s.word(96), s.word(100), s.word(104)
 	part := func(w reg.GPVirtual, right, top int) reg.GPVirtual {
 		r := masked(w, right, 15)
@@ -336,8 +451,21 @@ func (s *splitter) q3k() {
 		ORL(high.As32(), r.As32())
 		return r
 	}
-	s.eightBytes(joined(part(w0, 0, 0), part(w1, 0, 2)), d, s.scales, 0, 32)
-	s.eightBytes(joined(part(w0, 4, 4), part(w1, 4, 6)), d, s.scales, 32, 32)
+	low, high := joined(part(w0, 0, 0), part(w1, 0, 2)), joined(part(w0, 4, 4), part(w1, 4, 6))
+	if s.wholes != nil {
+		x, y := XMM(), YMM()
+		VMOVQ(low, x)
+		VPINSRQ(U8(1), high, x, x)
+		VPMOVZXBW(x, y)
+		VPSUBW(s.same("lessWords", 32|32<<16), y, y)
+		VMOVDQU(y, s.part(wholeScales))
+		s.numbers(108, 108)
+		s.center(y, 2)
+	} else {
+		d := s.half(108)
+		s.eightBytes(low, d, s.scales, 0, 32)
+		s.eightBytes(high, d, s.scales, 32, 32)
+	}
 	tops := YMM()
 	VMOVDQU(s.at(0), tops)
 	for k := range 2 {
@@ -346,7 +474,9 @@ func (s *splitter) q3k() {
 		for j := range 4 {
 			y := s.bitsTo(codes, 2*j, 0, 3)
 			VPOR(s.bitTo(tops, 4*k+j, 2), y, y)
-			s.minusByte(y, 4)
+			if s.wholes == nil {
+				s.minusByte(y, 4)
+			}
 			s.store(y, 128*k+32*j)
 		}
 	}
@@ -363,7 +493,14 @@ func (s *splitter) iq4xs() {
 	VPSLLD(U8(4), high, high)
 	VPOR(high, low, low)
 	VPSUBD(s.same("less", 32), low, low)
-	s.eight(low, s.half(0), s.scales, 0)
+	if s.wholes != nil {
+		VPSLLD(U8(16), low, high)
+		VPBLENDW(U8(0xaa), high, low, low)
+		VMOVDQU(low, s.part(wholeScales))
+		s.numbers(0, -1)
+	} else {
+		s.eight(low, s.half(0), s.scales, 0)
+	}
 	for k := range 8 {
 		y := s.nibbles(8 + 16*k)
 		s.looked("iq4", iq4, y)
@@ -456,19 +593,19 @@ const (
 	blockY      = 104
 )
 
-// blockDot is the product of a row's codes with rows of int8, eight groups at a time; those that are
-// left over, and the sum of lanes, are the caller's.
+// blockDot is the product of a row's codes with rows of int8.
 type blockDot struct {
 	*generator
-	group  int
 	biased bool
 
 	codes, scales, biases, x, of reg.Register
+	sums                         reg.Register   // of wholeDot
 	ones                         reg.VecVirtual // 1 in every 16 bits
 }
 
-func (g *generator) blockDot(f base.Func) {
-	d := &blockDot{generator: g, group: f.Group, biased: f.Biased}
+// eachRow repeats body for the rows of X. It adds to the row's lanes.
+func (g *generator) eachRow(f base.Func, body func(d *blockDot, cols reg.GPVirtual, acc reg.VecVirtual)) {
+	d := &blockDot{generator: g, biased: f.Biased}
 	a := pointer("a")
 	field := func(disp int) reg.GPVirtual {
 		r := GP64()
@@ -479,19 +616,13 @@ func (g *generator) blockDot(f base.Func) {
 	rows, at := field(blockRows), GP64()
 	XORQ(at, at)
 	loop(f.Name+"_row", rows, func() {
-		codes, scales, biases := field(blockCodes), field(blockScales), field(blockBiases)
+		d.codes, d.scales, d.biases = field(blockCodes), field(blockScales), field(blockBiases)
 		cols, x, of := field(blockCols), GP64(), GP64()
 		MOVQ(Mem{Base: a, Index: at, Scale: 8, Disp: blockX}, x)
 		LEAQ(Mem{Base: x, Index: cols, Scale: 1}, of)
-		d.codes, d.scales, d.biases, d.x, d.of = codes, scales, biases, x, of
+		d.x, d.of = x, of
 		acc := g.zero()
-		if bits := map[int]int{16: 7, 32: 8}[d.group]; bits > 0 { // eight groups
-			SHRQ(U8(bits), cols)
-		}
-		TESTQ(cols, cols)
-		JZ(LabelRef(f.Name + "_done"))
-		loop(f.Name+"_groups", cols, func() { d.eight(acc) })
-		Label(f.Name + "_done")
+		body(d, cols, acc)
 		y := GP64()
 		MOVQ(at, y)
 		SHLQ(U8(5), y)
@@ -501,54 +632,192 @@ func (g *generator) blockDot(f base.Func) {
 	end()
 }
 
+// blockDot takes eight groups of 32 at a time; those that are left over, and the sum of lanes, are
+// the caller's.
+func (g *generator) blockDot(f base.Func) {
+	g.eachRow(f, func(d *blockDot, cols reg.GPVirtual, acc reg.VecVirtual) {
+		SHRQ(U8(8), cols)
+		TESTQ(cols, cols)
+		JZ(LabelRef(f.Name + "_done"))
+		loop(f.Name+"_groups", cols, func() { d.eight(acc) })
+		Label(f.Name + "_done")
+	})
+}
+
 // eight adds the totals of eight groups.
 func (d *blockDot) eight(acc reg.VecVirtual) {
-	dot := d.sums(func(at int) reg.VecVirtual { return d.pairs(at) })
-	s, sum := YMM(), YMM()
-	if d.group == 16 {
-		VMOVSLDUP(Mem{Base: d.of}, s)
-		if d.biased {
-			sum = d.sums(func(at int) reg.VecVirtual {
-				y := d.keep(d.bytes(1))
-				VPMADDUBSW(Mem{Base: d.x, Disp: at}, y, y)
-				return y
-			})
-			VCVTDQ2PS(sum, sum)
-			VMULPS(s, sum, sum)
-		}
-	} else {
-		low, high := YMM(), YMM()
-		VMOVUPS(Mem{Base: d.of}, low)
-		VMOVUPS(Mem{Base: d.of, Disp: 32}, high)
-		VSHUFPS(U8(0x88), high, low, s)
-		VPERMPD(U8(0xd8), s, s)
-		if d.biased {
-			VSHUFPS(U8(0xdd), high, low, sum)
-			VPERMPD(U8(0xd8), sum, sum)
-		}
-	}
+	dot, s, sum := d.totals(), YMM(), YMM()
+	low, high := YMM(), YMM()
+	VMOVUPS(Mem{Base: d.of}, low)
+	VMOVUPS(Mem{Base: d.of, Disp: 32}, high)
+	VSHUFPS(U8(0x88), high, low, s)
+	VPERMPD(U8(0xd8), s, s)
 	VCVTDQ2PS(dot, dot)
 	VMULPS(Mem{Base: d.scales}, s, s)
 	VMULPS(s, dot, dot)
 	if d.biased {
+		VSHUFPS(U8(0xdd), high, low, sum)
+		VPERMPD(U8(0xd8), sum, sum)
 		VMULPS(Mem{Base: d.biases}, sum, sum)
 		VADDPS(sum, dot, dot)
 		ADDQ(U32(32), d.biases)
 	}
 	VADDPS(dot, acc, acc)
-	inputs := 8 * d.group
 	ADDQ(U32(32), d.scales)
-	ADDQ(U32(uint32(inputs)), d.codes)
-	ADDQ(U32(uint32(inputs)), d.x)
-	ADDQ(U32(uint32(inputs/4)), d.of)
+	ADDQ(U32(256), d.codes)
+	ADDQ(U32(256), d.x)
+	ADDQ(U32(64), d.of)
 }
 
-// pairs returns the products of 32 inputs from at on, two of them added in 16 bits. Codes of formats
-// with biases have no sign. The others have one, of which the inputs are relieved: a code of -128
-// times inputs of up to 127, twice, is below 2^15.
+// wholeDot takes a block of 256 at a time.
+func (g *generator) wholeDot(f base.Func) {
+	g.eachRow(f, func(d *blockDot, cols reg.GPVirtual, acc reg.VecVirtual) {
+		SHRQ(U8(8), cols)
+		sums := GP64()
+		LEAQ(Mem{Base: d.of, Index: cols, Scale: 8}, sums)
+		d.sums = sums
+		var order reg.VecVirtual
+		if f.Group == 16 { // of two words, the first 8 times and then the second
+			order = g.keep(g.wordsInTurn())
+		}
+		loop(f.Name+"_blocks", cols, func() { d.whole(acc, order) })
+	})
+}
+
+// whole adds a block.
+func (d *blockDot) whole(acc, order reg.VecVirtual) {
+	var totals [2]reg.VecVirtual
+	for k := range 8 {
+		d.scaled(&totals[k%2], d.pairs(32*k), k, order)
+	}
+	d.addWhole(acc, totals, nil)
+	ADDQ(U32(wholeSize), d.scales)
+	ADDQ(U32(256), d.codes)
+	ADDQ(U32(256), d.x)
+	ADDQ(U32(8), d.of)
+}
+
+// addWhole adds the products of a block, which are in two totals. s has what is not in memory.
+func (d *blockDot) addWhole(acc reg.VecVirtual, totals [2]reg.VecVirtual, s *splitter) {
+	total, of, by := totals[0], YMM(), YMM()
+	VPADDD(totals[1], total, total)
+	VCVTDQ2PS(total, total)
+	VBROADCASTSS(Mem{Base: d.of}, of)
+	times := func(kept func() reg.VecVirtual, disp int) reg.VecVirtual {
+		if s != nil {
+			VMULPS(of, kept(), by)
+			return by
+		}
+		VBROADCASTSS(Mem{Base: d.scales, Disp: disp}, by)
+		VMULPS(of, by, by)
+		return by
+	}
+	VMULPS(times(func() reg.VecVirtual { return s.d }, wholeD), total, total)
+	if d.biased {
+		least := YMM()
+		if s != nil {
+			VPMADDWD(Mem{Base: d.sums}, s.minima, least)
+		} else {
+			VMOVDQU(Mem{Base: d.sums}, least)
+			VPMADDWD(Mem{Base: d.scales, Disp: wholeMinima}, least, least)
+		}
+		VCVTDQ2PS(least, least)
+		VMULPS(times(func() reg.VecVirtual { return s.dmin }, wholeDMin), least, least)
+		VSUBPS(least, total, total)
+		ADDQ(U32(32), d.sums)
+	}
+	VADDPS(total, acc, acc)
+}
+
+// Offsets of package host's rowArgs. A test there compares them with the struct.
+const (
+	rowW      = 0
+	rowRows   = 8
+	rowBlocks = 16
+	rowX      = 24
+	rowOf     = 32
+	rowSums   = 40
+	rowY      = 48
+	rowWhole  = 56
+)
+
+// oneWhole is wholeDot for one row of X, where codes go from a block into products.
+func (g *generator) oneWhole(f base.Func) {
+	b := f.Coding.Block()
+	a := pointer("a")
+	field := func(disp int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: a, Disp: disp}, r)
+		return r
+	}
+	s := &splitter{generator: g, wholes: field(rowWhole), src: field(rowW)}
+	s.mask = g.keep(g.bytes(15))
+	y := field(rowY)
+	var order reg.VecVirtual
+	if b.Group == 16 {
+		order = g.keep(g.wordsInTurn())
+	}
+	loop(f.Name+"_row", field(rowRows), func() {
+		d := &blockDot{generator: g, biased: f.Biased, scales: s.wholes, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
+		acc := g.zero()
+		loop(f.Name+"_block", field(rowBlocks), func() {
+			var totals [2]reg.VecVirtual
+			n := 0
+			s.sink = func(q reg.VecVirtual, disp int) {
+				d.scaled(&totals[n%2], d.times(q, disp), disp/32, order)
+				n++
+			}
+			splits[b.Name](s)
+			d.addWhole(acc, totals, s)
+			ADDQ(U32(uint32(b.Size)), s.src)
+			ADDQ(U32(256), d.x)
+			ADDQ(U32(8), d.of)
+		})
+		half, low := XMM(), acc.AsX().(reg.VecVirtual)
+		VEXTRACTF128(U8(1), acc.AsY(), half)
+		VADDPS(half, low, low)
+		VMOVHLPS(low, low, half)
+		VADDPS(half, low, low)
+		VMOVSHDUP(low, half)
+		VADDSS(half, low, low)
+		VMOVSS(low, Mem{Base: y})
+		ADDQ(U32(4), y)
+	})
+	end()
+}
+
+// wordsInTurn is the order of two words in which the first comes 8 times, and then the second.
+func (g *generator) wordsInTurn() Mem {
+	return g.table("wordsInTurn", 8, func(i int) Constant { return U32([]uint32{0x01000100, 0x03020302}[i/4]) })
+}
+
+// scaled adds products of the k-th 32 inputs of a block times their scales to a total.
+func (d *blockDot) scaled(total *reg.VecVirtual, p reg.VecVirtual, k int, order reg.VecVirtual) {
+	scale := YMM()
+	VPBROADCASTD(Mem{Base: d.scales, Disp: wholeScales + 4*k}, scale)
+	if order != nil {
+		VPSHUFB(order, scale, scale)
+	}
+	VPMADDWD(scale, p, p)
+	if *total != nil {
+		VPADDD(p, *total, *total)
+	} else {
+		*total = p
+	}
+}
+
+// pairs returns the products of 32 inputs from at on, two of them added in 16 bits. Codes of
+// formats with biases have no sign. The others have one, of which the inputs are relieved: a code
+// of -128 times inputs of up to 127, twice, is below 2^15.
 func (d *blockDot) pairs(at int) reg.VecVirtual {
-	q, y := YMM(), YMM()
+	q := YMM()
 	VMOVDQU(Mem{Base: d.codes, Disp: at}, q)
+	return d.times(q, at)
+}
+
+// times is pairs for codes in a register, which it changes.
+func (d *blockDot) times(q reg.VecVirtual, at int) reg.VecVirtual {
+	y := YMM()
 	if d.biased {
 		VPMADDUBSW(Mem{Base: d.x, Disp: at}, q, y)
 		return y
@@ -560,11 +829,11 @@ func (d *blockDot) pairs(at int) reg.VecVirtual {
 	return y
 }
 
-// sums returns the totals of eight groups, each of which pairs has in 16 bits, 32 inputs at a time.
-func (d *blockDot) sums(pairs func(at int) reg.VecVirtual) reg.VecVirtual {
-	four := func(first int) reg.VecVirtual { // of four times 32 inputs: their first halves, then their second
+// totals returns those of eight groups.
+func (d *blockDot) totals() reg.VecVirtual {
+	four := func(first int) reg.VecVirtual { // of four groups: their first halves, then their second
 		two := func(first int) reg.VecVirtual {
-			a, b := pairs(first), pairs(first+32)
+			a, b := d.pairs(first), d.pairs(first+32)
 			VPMADDWD(d.ones, a, a)
 			VPMADDWD(d.ones, b, b)
 			VPHADDD(b, a, a)
@@ -574,13 +843,7 @@ func (d *blockDot) sums(pairs func(at int) reg.VecVirtual) reg.VecVirtual {
 		VPHADDD(b, a, a)
 		return a
 	}
-	low := four(0)
-	if d.group == 16 {
-		order := d.keep(d.generator.table("halvesInTurn", 8, func(i int) Constant { return U32(uint32(i%2*4 + i/2)) }))
-		VPERMD(low, order, low)
-		return low
-	}
-	high, first := four(128), YMM()
+	low, high, first := four(0), four(128), YMM()
 	VPERM2I128(U8(0x20), high, low, first)
 	VPERM2I128(U8(0x31), high, low, low)
 	VPADDD(first, low, low)

@@ -225,6 +225,12 @@ func blocks(add func(family, kind, signature, doc string) *Func) {
 			f := add("blocks", "split", "(codes *int8, scales, biases *float32, src *byte, blocks int)",
 				fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Split.", b))
 			f.Name, f.Coding = strings.Replace(f.Name, "split", "split"+strings.ReplaceAll(b.Name, "_", ""), 1), c
+			if b.Len == 256 {
+				f = add("blocks", "whole", "(codes *int8, wholes, src *byte, blocks int)", fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Whole.", b))
+				f.Name, f.Coding = strings.Replace(f.Name, "whole", "whole"+strings.ReplaceAll(b.Name, "_", ""), 1), c
+				f = add("blocks", "oneWhole", "(a *byte)", fmt.Sprintf("multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.", b))
+				f.Name, f.Coding, f.Biased = strings.Replace(f.Name, "oneWhole", "oneWhole"+strings.ReplaceAll(b.Name, "_", ""), 1), c, !b.Signed()
+			}
 		}
 	}
 	for _, group := range []int{16, 32} {
@@ -239,8 +245,17 @@ func blocks(add func(family, kind, signature, doc string) *Func) {
 			f = add("blocks", "oneCodes", "(codes *int8, scales, biases, x *float32, blocks int) (y float32)",
 				fmt.Sprintf("returns the product of x and numbers in groups of %d, %s, rounded once, for blocks of %d inputs, at least 1, as last%s adds up.", group, what, BlockInputs, AVX2.Suffix))
 			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "oneCodes", "oneCodes"+kind, 1), group, biased
-			f = add("blocks", "blockDot", "(a *byte)", fmt.Sprintf("multiplies a row in groups of %d by rows of X, as far as eights of groups go. a points to a blockArgs.", group))
-			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "blockDot", "blockDot"+kind, 1), group, biased
+			if group == 16 && !biased {
+				continue // all such formats have minima
+			}
+			f = add("blocks", "wholeDot", "(a *byte)", fmt.Sprintf("multiplies a row of blocks of 256, in groups of %d, by rows of X. a points to a blockArgs.", group))
+			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "wholeDot", "wholeDot"+kind, 1), group, biased
+		}
+	}
+	for _, biased := range []bool{false, true} {
+		f := add("blocks", "blockDot", "(a *byte)", "multiplies a row of blocks of 32 by rows of X, as far as eights of them go. a points to a blockArgs.")
+		if f.Biased = biased; biased {
+			f.Name = strings.Replace(f.Name, "blockDot", "blockDotBiased", 1)
 		}
 	}
 	add("blocks", "halves", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d fp16, at least 1, to dst.", UnpackInputs))
