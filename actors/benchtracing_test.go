@@ -167,7 +167,7 @@ func (d *tracedText) next(spans bool) {
 }
 
 // processorNS returns the processor time that this process has used.
-func processorNS(b *testing.B) float64 {
+func processorNS(b testing.TB) float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

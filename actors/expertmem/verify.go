@@ -14,7 +14,7 @@ type Verify string
 
 // The choices.
 const (
-	// VerifyAuto compares an expert when it is read first, and then every sampleReads-th time, where
+	// VerifyAuto compares an expert when it is read first, and every 16th time after that, where
 	// the model has checksums of its experts' records.
 	VerifyAuto Verify = "auto"
 	// VerifyOn compares every read. A model without checksums does not open.
