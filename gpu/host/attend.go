@@ -165,7 +165,7 @@ func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, un
 		return
 	}
 	if a.rows*a.heads < packedValues {
-		a.next = &s.next
+		a.next, a.values = &s.next, &s.values
 		t.attendFew(a, tile, first, end, until)
 		return
 	}
@@ -213,7 +213,8 @@ func (t *attnTask) spanEnds(p, end int) bool {
 // a block's keys it fetches the block's values, and while it uses the values it fetches the next
 // block's keys.
 func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) {
-	kv, values, at, vAt := &tile.seg.KV, tile.seg.KV.Values(), tile.kvHead*t.dim, tile.kvHead*t.valueDim
+	kv, values, at, vAt := &tile.seg.KV, a.values, tile.kvHead*t.dim, tile.kvHead*t.valueDim
+	*values = kv.Values()
 	width, vWidth := a.kvHeads*a.dim, a.kvHeads*a.valueDim
 	if kv.VOffset == kv.KOffset { // values are the beginning of the keys
 		vWidth = width
@@ -225,7 +226,7 @@ func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) 
 	next.rest()
 	for p := start; p < end; p += attnBlock {
 		n, skip := min(attnBlock, end-p), max(0, held-p)
-		next.begin(t.vectors, &values, vAt, vWidth, values.VOffset, p+skip, n-skip)
+		next.begin(t.vectors, values, vAt, vWidth, values.VOffset, p+skip, n-skip)
 		for g := range a.kvHeads {
 			a.head(g)
 			if p%attnSpan == 0 || p == start {
@@ -240,7 +241,7 @@ func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) 
 			a.head(g)
 			v := valueRows{kv: kv, chan0: vAt + g*a.valueDim}
 			if kv.Format != gpu.KVF32 {
-				a.fetch(a.packed[skip*a.width:], &values, values.VOffset, v.chan0, a.valueDim, p+skip, n-skip)
+				a.fetch(a.packed[skip*a.width:], values, values.VOffset, v.chan0, a.valueDim, p+skip, n-skip)
 				v = valueRows{block: a.packed, first: p, width: a.valueDim}
 			}
 			a.addValues(p, n, &v)

@@ -36,6 +36,7 @@ type queries struct {
 	width                     int       // of a row of packed: valueDim, or dim where whole rows of the cache are gathered
 	pad                       []float32 // [lanes, dim]
 	next                      *ahead    // what is fetched meanwhile; nil with many queries
+	values                    *gpu.KV   // its values, of the thread's memory; nil likewise
 	sinks                     []float32 // of query heads, from the first of the first key-value head on; nil: none
 	group                     int       // query heads of a key-value head
 	window                    int       // positions that a row attends to at most; 0: all

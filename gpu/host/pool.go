@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/route"
 )
 
@@ -24,6 +25,7 @@ type scratch struct {
 	blocks  blockScratch
 	chooser route.Chooser
 	next    ahead
+	values  gpu.KV // that next fetches
 }
 
 // grow returns n floats kept in *f, whose contents are undefined. It doubles the capacity, because
