@@ -149,7 +149,7 @@ func (o *SigmoidGate) Check() error {
 	c.positive("Heads", o.Heads)
 	c.positive("Dim", o.Dim)
 	x := c.dense("X", o.X, o.Rows, product(o.Heads, o.Dim))
-	g := c.heads("G", o.G, o.Rows, o.Heads, o.Dim, o.GRowStride, o.GHeadStride)
+	g := c.heads("G", o.G, o.Rows, o.Heads, o.GateDim(), o.GRowStride, o.GHeadStride)
 	c.apart("X", x, "G", g)
 	return c.result()
 }

@@ -125,11 +125,21 @@ type Add struct {
 }
 
 // SigmoidGate multiplies by a gate: X[r, h, d] *= σ(G[r, h, d]). X is dense [Rows, Heads, Dim];
-// vector (r, h) of G begins at r·GRowStride + h·GHeadStride floats.
+// vector (r, h) of G begins at r·GRowStride + h·GHeadStride floats. PerHead means that it is one
+// number, the gate of all channels.
 type SigmoidGate struct {
 	X, G                    View
 	Rows, Heads, Dim        int
 	GRowStride, GHeadStride int // float32s
+	PerHead                 bool
+}
+
+// GateDim returns the numbers of a vector of G.
+func (o *SigmoidGate) GateDim() int {
+	if o.PerHead {
+		return 1
+	}
+	return o.Dim
 }
 
 // SwiGLU is Y[r, i] = silu(Gate[r, i])·Up[r, i], or the unit that Clamp asks for, all dense [Rows,

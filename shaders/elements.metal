@@ -34,6 +34,7 @@ struct GateParams {
   uint dim;
   uint g_row;  // floats from row to row of g
   uint g_head;
+  uint g_channel;  // 0: one for all channels of a head
 };
 // x[r, h, d] *= sigmoid(g[r, h, d]); x is dense.
 kernel void sigmoid_gate(device float* x [[buffer(0)]],
@@ -42,7 +43,7 @@ kernel void sigmoid_gate(device float* x [[buffer(0)]],
                          uint i [[thread_position_in_grid]]) {
   if (i < p.n) {
     const uint d = i % p.dim, v = i / p.dim;
-    x[i] *= sigmoid(g[ulong(v / p.heads) * p.g_row + v % p.heads * p.g_head + d]);
+    x[i] *= sigmoid(g[ulong(v / p.heads) * p.g_row + v % p.heads * p.g_head + d * p.g_channel]);
   }
 }
 

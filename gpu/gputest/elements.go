@@ -21,8 +21,9 @@ func elementCases() []testCase {
 			}
 		}
 		all = append(all,
-			testCase{fmt.Sprintf("sigmoidgate/rows=%d", rows), func(s *setup) { sigmoidGate(s, rows, 5, 24, 5*24, 24) }},
-			testCase{fmt.Sprintf("sigmoidgate/rows=%d/strided", rows), func(s *setup) { sigmoidGate(s, rows, 5, 24, 5*48+7, 48) }})
+			testCase{fmt.Sprintf("sigmoidgate/rows=%d", rows), func(s *setup) { sigmoidGate(s, rows, 5, 24, 5*24, 24, false) }},
+			testCase{fmt.Sprintf("sigmoidgate/rows=%d/perhead", rows), func(s *setup) { sigmoidGate(s, rows, 5, 24, 5+2, 1, true) }},
+			testCase{fmt.Sprintf("sigmoidgate/rows=%d/strided", rows), func(s *setup) { sigmoidGate(s, rows, 5, 24, 5*48+7, 48, false) }})
 	}
 	return all
 }
@@ -75,16 +76,19 @@ func swiglu(s *setup, rows, dim int, alias string, clamp gpu.Clamp) {
 	s.run()
 }
 
-// sigmoidGate: X[r, h, d] *= σ(G[r, h, d]).
-func sigmoidGate(s *setup, rows, heads, dim, rowStride, headStride int) {
+// sigmoidGate: X[r, h, d] *= σ(G[r, h, d]), or σ(G[r, h]).
+func sigmoidGate(s *setup, rows, heads, dim, rowStride, headStride int, perHead bool) {
 	x := s.normal(rows * heads * dim)
 	g := s.extreme((rows-1)*rowStride + (heads-1)*headStride + dim)
 	want, limit := make([]float64, len(x)), make([]float64, len(x))
 	for r := range rows {
 		for h := range heads {
 			for d := range dim {
-				i := (r*heads+h)*dim + d
-				want[i] = float64(x[i]) * sigmoid(float64(g[r*rowStride+h*headStride+d]))
+				i, at := (r*heads+h)*dim+d, d
+				if perHead {
+					at = 0
+				}
+				want[i] = float64(x[i]) * sigmoid(float64(g[r*rowStride+h*headStride+at]))
 				limit[i] = functionTolerance*math.Abs(want[i]) + tiny
 			}
 		}
@@ -92,7 +96,7 @@ func sigmoidGate(s *setup, rows, heads, dim, rowStride, headStride int) {
 	xo, gate := s.inout("X", x), s.input("G", g)
 	xo.expect(want, limit)
 	s.cmds.EncodeSigmoidGate(gpu.SigmoidGate{X: xo.view(), G: gate.view(), Rows: rows, Heads: heads, Dim: dim,
-		GRowStride: rowStride, GHeadStride: headStride})
+		GRowStride: rowStride, GHeadStride: headStride, PerHead: perHead})
 	s.run()
 }
 

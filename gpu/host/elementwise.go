@@ -67,21 +67,26 @@ type gateTask struct {
 	heads, dim            int
 	rowStride, headStride int
 	count, per            int
+	perHead               bool
 }
 
 func (t *gateTask) do(_ *scratch, chunk int) {
 	for v := chunk * t.per; v < min((chunk+1)*t.per, t.count); v++ {
 		x := t.x[v*t.dim:][:t.dim]
-		g := t.g[v/t.heads*t.rowStride+v%t.heads*t.headStride:][:t.dim]
-		t.gate(x, g)
+		g := t.g[v/t.heads*t.rowStride+v%t.heads*t.headStride:]
+		if t.perHead {
+			t.norm(x, x, nil, sigmoid(g[0]))
+			continue
+		}
+		t.gate(x, g[:t.dim])
 	}
 }
 
 func (x *executor) runSigmoidGate(o *gpu.SigmoidGate) {
 	t := &x.gate
-	*t = gateTask{vectors: x.vectors, heads: o.Heads, dim: o.Dim, rowStride: o.GRowStride, headStride: o.GHeadStride, count: o.Rows * o.Heads}
+	*t = gateTask{vectors: x.vectors, heads: o.Heads, dim: o.Dim, rowStride: o.GRowStride, headStride: o.GHeadStride, count: o.Rows * o.Heads, perHead: o.PerHead}
 	t.x = floatsAt(o.X, t.count*o.Dim)
-	t.g = floatsAt(o.G, (o.Rows-1)*o.GRowStride+(o.Heads-1)*o.GHeadStride+o.Dim)
+	t.g = floatsAt(o.G, (o.Rows-1)*o.GRowStride+(o.Heads-1)*o.GHeadStride+o.GateDim())
 	t.per = x.width(t.count, 1)
 	x.parallel(t, chunks(t.count, t.per), x.vectors.exponentials(t.count*o.Dim))
 	*t = gateTask{}

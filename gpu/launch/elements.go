@@ -32,13 +32,13 @@ type unitParams struct {
 // clampedBy is the CLAMPED of the kernels.
 func clampedBy(c gpu.Clamp) int { return flag(c.Limit > 0) + flag(c.Limit > 0 && c.Alpha == 0) }
 
-type gateParams struct{ n, heads, dim, gRow, gHead uint32 }
+type gateParams struct{ n, heads, dim, gRow, gHead, gChannel uint32 }
 
 func (x *encoder) sigmoidGate(o *gpu.SigmoidGate) {
 	n := o.Rows * o.Heads * o.Dim
 	x.begin(o, "sigmoid_gate")
 	x.views(o.X, o.G)
-	constants(x, gateParams{uint32(n), uint32(o.Heads), uint32(o.Dim), uint32(o.GRowStride), uint32(o.GHeadStride)})
+	constants(x, gateParams{uint32(n), uint32(o.Heads), uint32(o.Dim), uint32(o.GRowStride), uint32(o.GHeadStride), uint32(flag(!o.PerHead))})
 	x.elements(n)
 }
 
