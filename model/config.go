@@ -130,12 +130,16 @@ type Config struct {
 	RopeTheta       float64 // base of the rotary frequencies
 	RopeInterleaved bool    // channels 2i and 2i+1 turn together, not i and i+RotaryDim/2
 	YaRN            *YaRN   // nil: plain frequencies
+	// Llama3 stretches the frequencies of layers without a window; nil: it does not. Then there is
+	// no YaRN.
+	Llama3 *Llama3
 	// QueryGrowth is nil where queries count the same at all positions. With it latent attention
 	// rotates interleaved, and QKNopeHeadDim is even.
 	QueryGrowth *QueryGrowth
 
 	// Full attention.
 	AttnOutputGate bool // q_proj makes per head a query and the gate of its output
+	HeadGate       bool // g_proj makes one number a head, the gate of its output
 	QKNorm         QKNorm
 	AttentionBias  bool // of the query, key and value projections
 	OutputBias     bool // of the output projection

@@ -106,6 +106,14 @@ var (
 		"sparse_attention_config": sparse})
 	sparse = keys{"use_sparse_attention": true, "sparse_attention_freq": []int{0, 1, 0, 1}, "sparse_disable_index_value": []int{0, 1, 0, 1}, "sparse_num_index_heads": 2,
 		"sparse_index_dim": 24, "sparse_topk_blocks": 16, "sparse_block_size": 128, "sparse_local_block": 1, "sparse_init_block": 0, "sparse_score_type": "max"}
+	step = with(common, keys{"model_type": "step3p5", "num_key_value_heads": nil, "num_attention_groups": 2, "num_experts_per_tok": nil, "moe_top_k": 2, "moe_num_experts": 8,
+		"moe_intermediate_size": 64, "intermediate_size": 96, "share_expert_dim": 64, "moe_router_activation": "sigmoid", "moe_router_scaling_factor": 3.0,
+		"norm_expert_weight": true, "use_moe_router_bias": true, "use_head_wise_attn_gate": true, "use_qk_norm": true, "zero_centered": true, "sink": false,
+		"moe_layers_enum": "1,2,3", "sliding_window": 512, "rope_theta": []float64{5e6, 1e4, 1e4, 5e6, 1e4}, "partial_rotary_factors": []float64{0.5, 1, 1, 0.5, 1},
+		"layer_types":             []string{"full_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention"},
+		"attention_other_setting": keys{"attention_type": "sliding_attention", "head_dim": 32, "num_attention_groups": 2, "num_attention_heads": 6},
+		"rope_scaling":            keys{"rope_type": "llama3", "factor": 2.0, "original_max_position_embeddings": 131072, "low_freq_factor": 1.0, "high_freq_factor": 32.0},
+		"yarn_only_types":         []string{"full_attention"}, "swiglu_limits": []float64{0, 0, 7, 0, 0}, "swiglu_limits_shared": []float64{0, 0, 16, 0, 0}})
 	hunyuan = with(common, keys{"model_type": "hy_v3", "num_experts": 8, "num_shared_experts": 1, "moe_intermediate_size": 64, "expert_hidden_dim": 64,
 		"intermediate_size": 96, "first_k_dense_replace": 1, "route_norm": true, "router_scaling_factor": 2.826, "qk_norm": true, "attention_bias": false,
 		"mlp_bias": false, "moe_router_use_sigmoid": true, "moe_router_enable_expert_bias": true, "num_nextn_predict_layers": 1})
@@ -202,6 +210,15 @@ func TestParseConfigFamilyForms(t *testing.T) {
 		{"glm_moe_dsa by letters", with(glm5, keys{"index_topk_pattern": "FFSF"}), func(c *config) bool { return indexersOf(c) == "01.2" }},
 		{"glm_moe_dsa by a step", with(glm5, keys{"num_hidden_layers": 12, "index_topk_freq": 4, "index_skip_topk_offset": 3}),
 			func(c *config) bool { return indexersOf(c) == "012...3...4." }},
+		{"step3p5, whose lists are one longer than the model", step, func(c *config) bool {
+			full, window := c.Attention(model.FullAttention), c.Attention(model.WindowAttention)
+			return mixersOf(c) == "fwwf" && c.HeadGate && c.QKNorm == model.QKNormPerHead && c.RoutedScalingFactor == 3 && c.CorrectionBias && c.IntermediateSize == 96 &&
+				slices.Equal(c.MoELayers(), []int{1, 2, 3}) && c.SharedExpertIntermediateSize == 64 && c.Layers[2].Clamp == model.Clamp{Limit: 7} &&
+				c.Layers[2].MLPClamp == model.Clamp{Limit: 16} && c.Layers[1].Clamp == model.Clamp{} &&
+				*full.Llama3 == model.Llama3{Factor: 2, OriginalMaxPositionEmbeddings: 131072, LowFreqFactor: 1, HighFreqFactor: 32} &&
+				full == model.Attention{Heads: 4, KVHeads: 2, HeadDim: 32, ValueDim: 32, RotaryDim: 16, RopeTheta: 5e6, Llama3: c.Llama3} &&
+				window == model.Attention{Heads: 6, KVHeads: 2, HeadDim: 32, ValueDim: 32, RotaryDim: 32, RopeTheta: 1e4, Window: 512}
+		}},
 		{"minimax_m3_vl", keys{"model_type": "minimax_m3_vl", "text_config": minimax3, "vision_config": keys{"model_type": "clip_vision_model"}}, func(c *config) bool {
 			clamp := model.Clamp{Limit: 7, Alpha: 1.702}
 			return c.Arch == model.MiniMaxM3 && c.QKNorm == model.QKNormPerHead && c.RotaryDim == 16 && c.Scoring == model.SigmoidScores && c.CorrectionBias &&
@@ -305,7 +322,7 @@ func sparseWith(key string, value any) string {
 
 func TestParseConfigFamilyRefuses(t *testing.T) {
 	families := map[string]keys{"qwen3_moe": qwen3MoE, "deepseek_v3": deepseek, "glm4_moe": glm, "minimax_m2": minimax, "hy_v3": hunyuan, "mistral4": mistral, "gpt_oss": gptOss, "windowed": with(gptOss, keys{"layer_types": nil}), "mimo_v2_flash": miMo,
-		"deepseek_v32": indexed, "glm_moe_dsa": glm5, "minimax_m3_vl": with(minimax3, keys{"model_type": "minimax_m3_vl"})}
+		"deepseek_v32": indexed, "glm_moe_dsa": glm5, "minimax_m3_vl": with(minimax3, keys{"model_type": "minimax_m3_vl"}), "step3p5": step}
 	for _, c := range []struct{ family, key, value, names string }{
 		{"qwen3_moe", "num_experts", "", "num_experts"},
 		{"qwen3_moe", "attention_bias", "true", "attention_bias"},
@@ -371,6 +388,22 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 		{"mimo_v2_flash", "n_group", "2", "n_group"},
 		{"mimo_v2_flash", "n_shared_experts", "1", "n_shared_experts"},
 		{"mimo_v2_flash", "layernorm_epsilon", "", "layernorm_epsilon"},
+		{"step3p5", "zero_centered", "false", "zero_centered"},
+		{"step3p5", "sink", "true", "sink"},
+		{"step3p5", "layer_types", `["full_attention"]`, "layer_types"},
+		{"step3p5", "layer_types", "", "layer_types"},
+		{"step3p5", "moe_layers_enum", `"1,x"`, "moe_layers_enum"},
+		{"step3p5", "moe_layers_enum", "", "moe_layers_enum"},
+		{"step3p5", "rope_theta", "[5e6,1e4,1e4]", "rope_theta"},
+		{"step3p5", "rope_theta", "[5e6,1e4,2e4,5e6]", "rope_theta"},
+		{"step3p5", "partial_rotary_factors", "[0.01,1,1,0.01]", "partial_rotary_factors"},
+		{"step3p5", "yarn_only_types", `["sliding_attention"]`, "yarn_only_types"},
+		{"step3p5", "rope_scaling", `{"rope_type":"yarn","factor":2}`, "rope_scaling.rope_type"},
+		{"step3p5", "rope_scaling", `{"rope_type":"llama3","factor":2,"original_max_position_embeddings":64,"low_freq_factor":4,"high_freq_factor":4}`, "rope_scaling.high_freq_factor"},
+		{"step3p5", "attention_other_setting", `{"num_attention_heads":5}`, "attention_other_setting.num_attention_heads"},
+		{"step3p5", "attention_other_setting", `{"head_dim":16}`, "attention_other_setting.head_dim"},
+		{"step3p5", "swiglu_limits", "[0,-1,0,0]", "swiglu_limits"},
+		{"step3p5", "norm_expert_weight", "false", "norm_expert_weight"},
 		{"minimax_m3_vl", "hidden_act", `"silu"`, "hidden_act"},
 		{"minimax_m3_vl", "use_gemma_norm", "false", "use_gemma_norm"},
 		{"minimax_m3_vl", "qk_norm_type", `"per_layer"`, "qk_norm_type"},

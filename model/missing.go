@@ -13,6 +13,5 @@ var missing = map[string]string{
 	"kimi_linear":      "the delta rule with a decay for each channel",
 	"nemotron_h":       "Mamba-2 layers, and experts with a squared ReLU",
 	"qwen4_exp":        "hyper-connections, sparse attention and the n-gram embedding",
-	"step3p5":          "sliding windows with another number of heads, and a gate for each head",
-	"step3p7":          "sliding windows with another number of heads, and a gate for each head",
+	"step3p7":          "the names of its text part; that of step3p5 is supported",
 }

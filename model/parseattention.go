@@ -8,9 +8,7 @@ func parseFullAttention(r *reader, f *family, c *Config) {
 	groups := cmp.Or(f.keys.kvHeads, "num_key_value_heads")
 	c.NumKeyValueHeads = r.int(groups, 1, maxHeads)
 	c.HeadDim = r.int("head_dim", 1, maxHeadDim)
-	if n, kv := c.NumAttentionHeads, c.NumKeyValueHeads; n > 0 && kv > 0 && n%kv != 0 {
-		r.fail("num_attention_heads", "%d does not divide among %s %d", n, groups, kv)
-	}
+	r.divides("num_attention_heads", c.NumAttentionHeads, groups, c.NumKeyValueHeads)
 	parsePartialRope(r, f, c)
 }
 

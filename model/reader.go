@@ -211,3 +211,10 @@ func (r *reader) tokens(key string, vocab int) []int32 {
 	}
 	return out
 }
+
+// divides wants a number of heads to divide among groups.
+func (r *reader) divides(key string, n int, groupKey string, groups int) {
+	if n > 0 && groups > 0 && n%groups != 0 {
+		r.fail(key, "%d does not divide among %s %d", n, groupKey, groups)
+	}
+}

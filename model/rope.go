@@ -79,6 +79,21 @@ func (c *Config) AttentionScale() float64 {
 	return s
 }
 
+// Llama3 stretches the slow ones of the rotary frequencies, and leaves cosine and sine as they are.
+type Llama3 struct {
+	Factor                        float64
+	OriginalMaxPositionEmbeddings int
+	LowFreqFactor, HighFreqFactor float64
+}
+
+// stretch returns a frequency: kept where it makes HighFreqFactor turns in the original context,
+// divided by Factor where it makes LowFreqFactor, and a mixture between.
+func (l *Llama3) stretch(f float64) float64 {
+	turns := float64(l.OriginalMaxPositionEmbeddings) * f / (2 * math.Pi)
+	t := min(max((turns-l.LowFreqFactor)/(l.HighFreqFactor-l.LowFreqFactor), 0), 1)
+	return f * (t + (1-t)/l.Factor)
+}
+
 // QueryGrowth multiplies rotated queries by a factor that grows with their position.
 type QueryGrowth struct {
 	Beta  float64

@@ -9,6 +9,20 @@ import (
 
 // The frequencies of published models, computed in float64 by others and printed with five or six
 // digits.
+// The scaling of Llama 3, of 64 channels with base 5e6: kept, blended, halved.
+func TestLlama3Golden(t *testing.T) {
+	c := &model.Config{RotaryDim: 64, RopeTheta: 5e6, Llama3: &model.Llama3{Factor: 2, OriginalMaxPositionEmbeddings: 131072, LowFreqFactor: 1, HighFreqFactor: 32}}
+	got := c.RopeFrequencies()
+	for i, want := range map[int]float64{10: 0.008064397, 15: 5.268819e-4, 18: 9.230576e-5, 20: 3.289137e-5, 31: 1.619358e-7} {
+		if math.Abs(got[i]-want) > 1e-6*want {
+			t.Errorf("frequency %d is %v, want %v", i, got[i], want)
+		}
+	}
+	if m := c.RopeMultiplier(); m != 1 {
+		t.Errorf("multiplier %v", m)
+	}
+}
+
 func TestRopeFrequenciesGolden(t *testing.T) {
 	for _, c := range []struct {
 		name       string

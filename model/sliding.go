@@ -20,8 +20,9 @@ type Attention struct {
 	RotaryDim         int
 	RopeTheta         float64
 	YaRN              *YaRN // nil: plain frequencies
-	Sinks             bool  // each head has a score that counts in the softmax and has no value
-	Window            int   // positions that a row attends to at most; 0: all
+	Llama3            *Llama3
+	Sinks             bool // each head has a score that counts in the softmax and has no value
+	Window            int  // positions that a row attends to at most; 0: all
 }
 
 // KeyDim returns the channels of a position's keys.
@@ -33,20 +34,20 @@ func (a *Attention) ValuesDim() int { return a.KVHeads * a.ValueDim }
 // Attention returns what layers of full attention, or of those with a window, are.
 func (c *Config) Attention(m Mixer) Attention {
 	a := Attention{Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim, ValueDim: c.HeadDim,
-		RotaryDim: c.RotaryDim, RopeTheta: c.RopeTheta, YaRN: c.YaRN, Sinks: c.AttentionSinks}
+		RotaryDim: c.RotaryDim, RopeTheta: c.RopeTheta, YaRN: c.YaRN, Llama3: c.Llama3, Sinks: c.AttentionSinks}
 	if c.VHeadDim > 0 {
 		a.ValueDim = c.VHeadDim
 	}
 	if s := c.Sliding; m == WindowAttention && s != nil {
 		a.Heads, a.KVHeads, a.Sinks, a.Window = s.NumAttentionHeads, s.NumKeyValueHeads, s.Sinks, s.Window
-		a.RotaryDim, a.RopeTheta, a.YaRN = s.RotaryDim, s.RopeTheta, s.YaRN
+		a.RotaryDim, a.RopeTheta, a.YaRN, a.Llama3 = s.RotaryDim, s.RopeTheta, s.YaRN, nil
 	}
 	return a
 }
 
 // SameRope reports whether two layers turn queries and keys alike.
 func (a *Attention) SameRope(b *Attention) bool {
-	return a.RotaryDim == b.RotaryDim && a.RopeTheta == b.RopeTheta && a.YaRN == b.YaRN
+	return a.RotaryDim == b.RotaryDim && a.RopeTheta == b.RopeTheta && a.YaRN == b.YaRN && a.Llama3 == b.Llama3
 }
 
 // RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2].
@@ -54,6 +55,11 @@ func (a *Attention) RopeFrequencies() []float64 {
 	f := make([]float64, a.RotaryDim/2)
 	for i := range f {
 		f[i] = math.Pow(a.RopeTheta, -2*float64(i)/float64(a.RotaryDim))
+	}
+	if a.Llama3 != nil {
+		for i := range f {
+			f[i] = a.Llama3.stretch(f[i])
+		}
 	}
 	if a.YaRN == nil {
 		return f

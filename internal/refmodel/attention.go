@@ -16,6 +16,7 @@ type fullAttention struct {
 	qNorm, kNorm        []float64 // likewise
 	rope                rotary
 	indexer             *blockIndexer // nil without one
+	headGate            *matrix       // [heads, hidden]; nil where heads have no gate
 }
 
 // attend is the definition: o = Σ_j softmax_j(scale · q·k_j) · v_j over all positions kept. A sink,
@@ -122,6 +123,13 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 			out[i] *= sigmoid(gate[i])
 		}
 		s.see("heads_gated", out)
+	}
+	if f.headGate != nil {
+		for h, g := range s.mul(f.headGate, a) {
+			for d := range vd {
+				out[h*vd+d] *= sigmoid(g)
+			}
+		}
 	}
 	out = s.mul(f.o, out)
 	if f.oBias != nil {

@@ -34,6 +34,7 @@ var all = []fixture{
 	{fixtures.MiniMaxM2BF16, 6.1e-6, 4.6e-6},
 	{fixtures.HyV3BF16, 9e-6, 1.4e-5},
 	{fixtures.MiniMaxM3BF16, 7.3e-6, 9.1e-6},
+	{fixtures.Step35BF16, 1e-5, 1.4e-5},
 	{fixtures.Mistral4BF16, 1.6e-5, 1.4e-5},
 	{fixtures.GptOssBF16, 6.5e-6, 6.5e-6},
 	{fixtures.GptOssMXFP4, 1e-5, 1.2e-5},

@@ -152,7 +152,12 @@ func TestRopeAgreesWithModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newRotary(c.RotaryDim, c.RopeTheta, c.YaRN, c.RopeInterleaved)
-			what := fmt.Sprintf("%s %+v", arch, c.YaRN)
+			for i := range r.freq {
+				if c.Llama3 != nil {
+					r.freq[i] = llama3Frequency(r.freq[i], c.Llama3)
+				}
+			}
+			what := fmt.Sprintf("%s %+v %+v", arch, c.YaRN, c.Llama3)
 			got := c.RopeFrequencies()
 			if len(got) != len(r.freq) {
 				t.Fatalf("%s: got %d frequencies, want %d", what, len(got), len(r.freq))

@@ -166,6 +166,14 @@ func (l *loader) fullAttention(kind model.Mixer, p string) *fullAttention {
 		q: l.matrix(p+"q_proj", q, h), k: l.matrix(p+"k_proj", kv, h), v: l.matrix(p+"v_proj", values, h),
 		o: l.matrix(p+"o_proj", h, a.Heads*a.ValueDim),
 	}
+	if l3 := a.Llama3; l3 != nil {
+		for i, fr := range f.rope.freq {
+			f.rope.freq[i] = llama3Frequency(fr, l3)
+		}
+	}
+	if c.HeadGate {
+		f.headGate = l.matrix(p+"g_proj", a.Heads, h)
+	}
 	if c.AttentionBias {
 		f.qBias, f.kBias, f.vBias = l.vector(p+"q_proj.bias", q), l.vector(p+"k_proj.bias", kv), l.vector(p+"v_proj.bias", values)
 	}

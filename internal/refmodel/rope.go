@@ -104,3 +104,18 @@ func (r rotary) turn(x []float64, p int) []float64 {
 	}
 	return out
 }
+
+// llama3Frequency keeps a frequency whose wave is short against the original context, divides one
+// whose wave is long, and blends between.
+func llama3Frequency(f float64, l *model.Llama3) float64 {
+	wave := 2 * math.Pi / f
+	context := float64(l.OriginalMaxPositionEmbeddings)
+	switch {
+	case wave < context/l.HighFreqFactor:
+		return f
+	case wave > context/l.LowFreqFactor:
+		return f / l.Factor
+	}
+	blend := (context/wave - l.LowFreqFactor) / (l.HighFreqFactor - l.LowFreqFactor)
+	return (1-blend)*f/l.Factor + blend*f
+}

@@ -1,6 +1,7 @@
 package testmodel
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +30,8 @@ var families = []family{
 	{arch: model.GptOss, has: wholeRope | noNorm | sinking | sliding | inTurns | mustNormTopK, keys: gptOssKeys, rename: strings.NewReplacer(".mlp.gate.", ".mlp.router.")},
 	{arch: model.MiMoV2Flash, has: noNorm | sliding | narrow | anyDense | noaux | scaled, keys: miMoKeys, rename: strings.NewReplacer(
 		".self_attn.sinks", ".self_attn.attention_sink_bias")},
+	{arch: model.Step35, has: sliding | stepped | zeroCentred | anyDense | noaux | scaled | shared | mustNormTopK, keys: stepKeys, rename: strings.NewReplacer(
+		".mlp.gate.e_score_correction_bias", ".moe.router_bias", ".mlp.gate.", ".moe.gate.", ".mlp.shared_experts.", ".share_expert.", ".mlp.experts.", ".moe.")},
 	{arch: model.Mistral4, has: latent | growing | firstDense | scaled | shared | fused, keys: mistralKeys},
 }
 
@@ -69,6 +72,10 @@ const (
 	// values are narrower than keys, and scaled; layers with a window have sinks, and heads of their
 	// own
 	narrow
+	// heads have a gate each; layers with a window have heads and a rotary embedding of their own;
+	// those without may have frequencies as of Llama 3; units are bounded after the activation in
+	// some layers; there is one shared expert; the experts of a layer are three tensors
+	stepped
 	anyDense     // any layers may be dense
 	firstDense   // the first layers may be dense
 	noaux        // a router of sigmoids with correction bias
@@ -190,6 +197,47 @@ func miniMaxM3Keys(s *Spec, c map[string]any) {
 	c["sparse_attention_config"] = map[string]any{"use_sparse_attention": true, "sparse_attention_freq": sparse, "sparse_disable_index_value": sparse,
 		"sparse_num_index_heads": s.IndexHeads, "sparse_index_dim": s.IndexDim, "sparse_topk_blocks": s.IndexTopK, "sparse_block_size": s.IndexBlock,
 		"sparse_local_block": s.IndexLocal, "sparse_init_block": 0, "sparse_score_type": "max"}
+}
+
+func stepKeys(s *Spec, c map[string]any) {
+	c["num_attention_groups"], c["moe_num_experts"], c["moe_top_k"], c["moe_intermediate_size"] = s.KVHeads, s.Experts, s.TopK, s.ExpertWidth
+	delete(c, "num_key_value_heads")
+	delete(c, "num_experts_per_tok")
+	c["attention_other_setting"] = map[string]any{"attention_type": "sliding_attention", "num_attention_heads": s.WindowHeads,
+		"num_attention_groups": s.WindowKVHeads, "head_dim": s.HeadDim}
+	c["share_expert_dim"], c["moe_router_activation"], c["moe_router_scaling_factor"] = s.SharedWidth, "sigmoid", s.RoutedScale
+	c["norm_expert_weight"], c["use_moe_router_bias"], c["use_head_wise_attn_gate"], c["use_qk_norm"], c["zero_centered"] = true, true, true, true, true
+	delete(c, "rope_scaling")
+	if l := s.Llama3; l != nil {
+		c["rope_scaling"] = map[string]any{"rope_type": "llama3", "factor": l.Factor, "original_max_position_embeddings": l.OriginalMaxPositionEmbeddings,
+			"low_freq_factor": l.LowFreqFactor, "high_freq_factor": l.HighFreqFactor}
+	}
+	c["yarn_only_types"], c["sliding_window"] = []string{"full_attention"}, max(s.Window, 1)
+	var types, moe []string
+	var bases, parts, limits, others []float64
+	for i := range s.Layers + 1 { // one for a draft layer
+		kind, base, rotary := "full_attention", s.RopeTheta, s.RotaryDim
+		if slices.Contains(s.Sliding, i) {
+			kind, base, rotary = "sliding_attention", s.WindowTheta, s.HeadDim
+		}
+		types, bases, parts = append(types, kind), append(bases, base), append(parts, float64(rotary)/float64(s.HeadDim))
+		if i < s.Layers && !slices.Contains(s.DenseLayers, i) {
+			moe = append(moe, fmt.Sprint(i))
+		}
+		limit, other := s.limits(i)
+		limits, others = append(limits, limit), append(others, other)
+	}
+	c["layer_types"], c["rope_theta"], c["partial_rotary_factors"], c["moe_layers_enum"] = types, bases, parts, strings.Join(moe, ",")
+	c["swiglu_limits"], c["swiglu_limits_shared"] = limits, others
+}
+
+// limits returns the bounds of a layer's routed experts and of its other units: every other layer
+// has some, the last among them.
+func (s *Spec) limits(layer int) (routed, others float64) {
+	if (s.Layers-1-layer)%2 != 0 || layer >= s.Layers {
+		return 0, 0
+	}
+	return s.Limit, 2 * s.Limit
 }
 
 func hyKeys(s *Spec, c map[string]any) {

@@ -30,7 +30,7 @@ func RandomSpec(r *rand.Rand, arch model.Arch) Spec {
 	}
 	s.drawExperts(r)
 	s.drawDense(r)
-	if s.has(latent) && r.IntN(3) > 0 || r.IntN(4) == 0 {
+	if (s.has(latent) && r.IntN(3) > 0 || r.IntN(4) == 0) && !s.has(stepped) {
 		s.YaRN = randomYaRN(r)
 	}
 	if s.has(growing) {
@@ -83,6 +83,9 @@ func (s *Spec) drawSliding(r *rand.Rand) {
 	if len(s.Sliding) > 0 {
 		s.Window = pick(r, 1, 2, 5, 12, 16, 40)
 	}
+	if s.has(stepped) {
+		s.drawStepped(r)
+	}
 	if s.has(narrow) {
 		s.WindowKVHeads = 1 + r.IntN(3)
 		s.WindowHeads = s.WindowKVHeads * (1 + r.IntN(4))
@@ -129,6 +132,16 @@ func (s *Spec) drawGrowth(r *rand.Rand) {
 	}
 }
 
+// drawStepped draws a stretch that the tests' texts feel.
+func (s *Spec) drawStepped(r *rand.Rand) {
+	s.WindowKVHeads = 1 + r.IntN(3)
+	s.WindowHeads = s.WindowKVHeads * (1 + r.IntN(4))
+	s.WindowTheta = pick(r, 1e4, 5e5)
+	if r.IntN(3) > 0 {
+		s.Llama3 = &model.Llama3{Factor: pick(r, 2.0, 8), OriginalMaxPositionEmbeddings: pick(r, 16, 64, 1024), LowFreqFactor: 1, HighFreqFactor: pick(r, 4.0, 32)}
+	}
+}
+
 func (s *Spec) drawLinear(r *rand.Rand) {
 	s.FullEvery = 2 + r.IntN(4)
 	s.LinearKeyHeads = 1 + r.IntN(3)
@@ -154,7 +167,10 @@ func (s *Spec) drawExperts(r *rand.Rand) {
 	if s.has(groups) {
 		s.drawGroups(r)
 	}
-	if s.has(bounded) {
+	if s.has(stepped) {
+		s.SharedWidth = (1 + r.IntN(2)) * s.ExpertWidth
+	}
+	if s.has(bounded) || s.has(stepped) {
 		s.Limit = pick(r, 0.7, 1.5, 7)
 	}
 	if s.has(inTurns) {

@@ -37,6 +37,7 @@ type Spec struct {
 	// keys, and scaled.
 	WindowHeads, WindowKVHeads, ValueDim int
 	WindowTheta, ValueScale              float64
+	Llama3                               *model.Llama3 // of layers without a window, where that is an option
 
 	// Latent attention.
 	QLora  int // 0: one q_proj
@@ -109,7 +110,7 @@ func (s Spec) Validate() error {
 		{"Hidden", s.Hidden, true}, {"Layers", s.Layers, true}, {"Vocab", s.Vocab, true}, {"MaxPositions", s.MaxPositions, true},
 		{"Heads", s.Heads, true}, {"KVHeads", s.KVHeads, full}, {"HeadDim", s.HeadDim, full}, {"RotaryDim", s.RotaryDim, full},
 		{"Window", s.Window, len(s.Sliding) > 0}, {"ValueDim", s.ValueDim, s.has(narrow)},
-		{"WindowHeads", s.WindowHeads, s.has(narrow)}, {"WindowKVHeads", s.WindowKVHeads, s.has(narrow)},
+		{"WindowHeads", s.WindowHeads, s.has(narrow) || s.has(stepped)}, {"WindowKVHeads", s.WindowKVHeads, s.has(narrow) || s.has(stepped)},
 		{"KVLora", s.KVLora, !full}, {"QKNope", s.QKNope, !full}, {"QKRope", s.QKRope, !full}, {"VHead", s.VHead, !full},
 		{"FullEvery", s.FullEvery, hybrid}, {"LinearKeyHeads", s.LinearKeyHeads, hybrid},
 		{"LinearValueHeads", s.LinearValueHeads, hybrid}, {"LinearKeyDim", s.LinearKeyDim, hybrid},
@@ -135,6 +136,8 @@ func (s Spec) Validate() error {
 			s.IndexTopK, s.IndexLocal, len(s.NoIndex))
 		want(!s.has(wholeRope) || s.RotaryDim == s.HeadDim, "RotaryDim %d, want HeadDim %d", s.RotaryDim, s.HeadDim)
 		want(s.Sliding == nil || s.has(sliding) && s.Sliding[len(s.Sliding)-1] < s.Layers, "Sliding %v of %d layers in %s", s.Sliding, s.Layers, s.Arch)
+		want(s.Llama3 == nil || s.has(stepped), "Llama3 in %s", s.Arch)
+		want(!s.has(stepped) || s.SharedWidth > 0 && s.YaRN == nil && s.WindowTheta > 1 && s.WindowHeads%s.WindowKVHeads == 0, "%+v", s)
 		want(!s.has(narrow) || s.ValueDim <= s.HeadDim && s.WindowHeads%s.WindowKVHeads == 0 && s.WindowTheta > 1 && s.ValueScale > 0,
 			"ValueDim %d of %d, WindowHeads %d of %d, WindowTheta %v, ValueScale %v", s.ValueDim, s.HeadDim, s.WindowHeads, s.WindowKVHeads, s.WindowTheta, s.ValueScale)
 	} else {
@@ -166,7 +169,7 @@ func (s Spec) validateExperts() []error {
 		}
 	}
 	want(s.TopK <= s.Experts, "TopK %d of Experts %d", s.TopK, s.Experts)
-	want(s.Limit > 0 == (s.has(inTurns) || s.has(bounded)) && s.Limit >= 0, "Limit %v in %s", s.Limit, s.Arch)
+	want(s.Limit > 0 == (s.has(inTurns) || s.has(bounded) || s.has(stepped)) && s.Limit >= 0, "Limit %v in %s", s.Limit, s.Arch)
 	want(!s.MXFP4 || s.has(inTurns) && s.Hidden%32 == 0 && s.ExpertWidth%32 == 0, "MXFP4 of Hidden %d, ExpertWidth %d in %s", s.Hidden, s.ExpertWidth, s.Arch)
 	want(len(s.DenseLayers) < s.Layers, "%d DenseLayers of %d", len(s.DenseLayers), s.Layers)
 	for i, l := range s.DenseLayers {

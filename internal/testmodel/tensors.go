@@ -111,6 +111,12 @@ func (l *list) fullAttention(p string, window bool) {
 			l.vector(p+"sinks", heads, 0, 2)
 		}
 	}
+	if s.has(stepped) {
+		if window {
+			heads, kvHeads = s.WindowHeads, s.WindowKVHeads
+		}
+		l.matrix(p+"g_proj", 2, heads, h)
+	}
 	q, kv := heads*s.HeadDim, kvHeads*s.HeadDim
 	rows := q
 	if s.has(linear) {
@@ -226,6 +232,11 @@ func (l *list) experts(layer string) {
 	switch {
 	case s.has(fused):
 		l.fusedExperts(p)
+		return
+	case s.has(stepped):
+		l.matrix(p+"experts.gate_proj", 1.5, s.Experts, s.ExpertWidth, h)
+		l.matrix(p+"experts.up_proj", 1.5, s.Experts, s.ExpertWidth, h)
+		l.matrix(p+"experts.down_proj", 1.5, s.Experts, h, s.ExpertWidth)
 		return
 	case s.has(inTurns):
 		l.vector(p+"gate.bias", s.Experts, 0, 1)

@@ -91,6 +91,16 @@ func config(s testmodel.Spec) *model.Config {
 			c.Sliding.NumAttentionHeads, c.Sliding.NumKeyValueHeads, c.Sliding.RopeTheta = s.WindowHeads, s.WindowKVHeads, s.WindowTheta
 		}
 	}
+	if s.Arch == model.Step35 {
+		c.HeadGate, c.Scoring, c.CorrectionBias, c.RoutedScalingFactor = true, model.SigmoidScores, true, float32(s.RoutedScale)
+		c.SharedExpert, c.Llama3 = model.SharedExpertUngated, s.Llama3
+		if w := c.Sliding; w != nil {
+			*w = model.Sliding{Window: s.Window, NumAttentionHeads: s.WindowHeads, NumKeyValueHeads: s.WindowKVHeads, RotaryDim: s.HeadDim, RopeTheta: s.WindowTheta}
+			if len(s.Sliding) == s.Layers {
+				c.RotaryDim, c.RopeTheta = w.RotaryDim, w.RopeTheta
+			}
+		}
+	}
 	if s.QKNorm {
 		c.QKNorm = model.QKNormPerHead
 		if s.Arch == model.MiniMaxM2 {
@@ -108,6 +118,9 @@ func config(s testmodel.Spec) *model.Config {
 			m = model.WindowAttention
 		}
 		l := model.Layer{Mixer: m, MixerIndex: count[m], MoEIndex: experts, FFN: model.DenseMLP, Clamp: clamp, MLPClamp: mlpClamp}
+		if s.Arch == model.Step35 && (s.Layers-1-i)%2 == 0 {
+			l.Clamp.Limit, l.MLPClamp.Limit = s.Limit, 2*s.Limit
+		}
 		if !slices.Contains(s.DenseLayers, i) {
 			l.FFN = model.MixtureOfExperts
 			experts++
@@ -174,6 +187,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"chosen positions": s.IndexTopK > 0, "shared choice": len(s.SharedIndex) > 0, "own choice": len(s.SharedIndex) == 0,
 				"windows": len(s.Sliding) > 0, "no windows": len(s.Sliding) == 0, "windows alone": len(s.Sliding) == s.Layers, "narrow values": s.ValueDim > 0 && s.ValueDim < s.HeadDim,
 				"chosen blocks": s.IndexBlock > 0, "dense attention": len(s.NoIndex) > 0, "several local blocks": s.IndexLocal > 1,
+				"stretched": s.Llama3 != nil, "not stretched": s.Llama3 == nil,
 				"MXFP4": s.MXFP4, "not MXFP4": !s.MXFP4, "low limit": s.Limit < 1,
 				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
 				"linear alone": s.FullEvery > s.Layers, "both": s.FullEvery <= s.Layers,
@@ -185,6 +199,9 @@ func TestRandomSpecReaches(t *testing.T) {
 			}
 		}
 		want := []string{"one layer", "many layers", "tied", "not tied", "YaRN", "plain rope", "all experts"}
+		if arch == model.Step35 {
+			want = slices.DeleteFunc(want, func(option string) bool { return option == "YaRN" })
+		}
 		switch arch {
 		case model.Qwen35MoE:
 			want = append(want, "linear alone", "both", "shared key heads", "partial rope", "full rope", "grouped heads")
@@ -202,6 +219,8 @@ func TestRandomSpecReaches(t *testing.T) {
 			want = append(want, "no qk_norm", "full rope", "grouped heads", "MXFP4", "not MXFP4", "low limit", "windows", "no windows")
 		case model.MiMoV2Flash:
 			want = append(want, "no qk_norm", "partial rope", "grouped heads", "windows", "no windows", "windows alone", "dense", "narrow values")
+		case model.Step35:
+			want = append(want, "partial rope", "full rope", "grouped heads", "windows", "no windows", "windows alone", "dense", "no dense", "stretched", "not stretched", "low limit")
 		case model.MiniMaxM3:
 			want = append(want, "dense", "no dense", "shared", "no shared", "partial rope", "grouped heads", "chosen blocks", "dense attention",
 				"several local blocks", "low limit")
@@ -306,6 +325,10 @@ func TestTensorNames(t *testing.T) {
 		{model.MiMoV2Flash, "model.layers.1.self_attn.attention_sink_bias", "BF16 [6]"},
 		{model.MiMoV2Flash, "model.layers.1.self_attn.v_proj.weight", "BF16 [42 64]"},
 		{model.MiMoV2Flash, "model.layers.0.self_attn.o_proj.weight", "BF16 [64 28]"},
+		{model.Step35, "model.layers.1.moe.down_proj.weight", "BF16 [8 64 16]"},
+		{model.Step35, "model.layers.1.moe.router_bias", "F32 [8]"},
+		{model.Step35, "model.layers.1.share_expert.up_proj.weight", "BF16 [16 64]"},
+		{model.Step35, "model.layers.1.self_attn.g_proj.weight", "BF16 [6 64]"},
 		{model.MiniMaxM3, "language_model.model.layers.1.block_sparse_moe.experts.7.w2.weight", "BF16 [64 16]"},
 		{model.MiniMaxM3, "language_model.model.layers.0.mlp.gate_proj.weight", "BF16 [8 64]"},
 		{model.MiniMaxM3, "language_model.model.layers.1.self_attn.index_k_proj.weight", "BF16 [24 64]"},
@@ -326,6 +349,8 @@ func TestTensorNames(t *testing.T) {
 		case model.MiMoV2Flash:
 			s.DenseLayers, s.DenseWidth, s.Sliding, s.Window, s.WindowHeads, s.WindowKVHeads = nil, 0, []int{1}, 5, 6, 3
 			s.Heads, s.KVHeads, s.HeadDim, s.RotaryDim, s.ValueDim = 2, 1, 16, 4, 14
+		case model.Step35:
+			s.DenseLayers, s.DenseWidth, s.SharedWidth, s.Sliding, s.Window, s.WindowHeads, s.WindowKVHeads = nil, 0, 16, []int{1}, 5, 6, 3
 		case model.MiniMaxM3:
 			s.DenseLayers, s.DenseWidth, s.SharedWidth, s.IndexDim, s.RotaryDim, s.NoIndex = []int{0}, 8, 0, 24, 4, nil
 		case model.HyV3, model.Mistral4:

@@ -40,6 +40,10 @@ var minimax = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_scor
 // minimax3 turns those of what is not a routed expert into those of MiniMax-M3.
 var minimax3 = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.gate.", ".block_sparse_moe.gate.", ".mlp.shared", ".block_sparse_moe.shared")
 
+// step turns the names of a pack into those of Step-3.5.
+var step = strings.NewReplacer(".mlp.gate.e_score_correction_bias", ".moe.router_bias", ".mlp.gate.", ".moe.gate.", ".mlp.shared_experts.", ".share_expert.",
+	".mlp.switch_mlp.", ".moe.")
+
 // hunyuan does so for Hy3.
 var hunyuan = strings.NewReplacer(".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")
 
@@ -52,13 +56,14 @@ var (
 // packed turns the names of all into those of a pack, but for the projections of experts.
 var packed = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.",
 	".mlp.expert_bias", ".mlp.gate.e_score_correction_bias", ".mlp.router.gate.", ".mlp.gate.", ".mlp.shared_mlp.", ".mlp.shared_experts.",
-	".mlp.router.", ".mlp.gate.", ".attention_sink_bias", ".sinks")
+	".mlp.router.", ".mlp.gate.", ".attention_sink_bias", ".sinks",
+	".moe.router_bias", ".mlp.gate.e_score_correction_bias", ".moe.gate.", ".mlp.gate.", ".share_expert.", ".mlp.shared_experts.")
 
 // published returns a tensor by its name in the pack, with the prefixes that checkpoints put before
 // it and the names that MiniMax-M2 and M3, Hy3, MiMo and gpt-oss have for it.
 func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
 	for _, n := range []string{name, "language_model." + name, "model.language_" + name, minimax.Replace(name), hunyuan.Replace(name), miMo.Replace(name), gptOss.Replace(name),
-		"language_model." + minimax.Replace(name), "language_model." + minimax3.Replace(name)} {
+		"language_model." + minimax.Replace(name), "language_model." + minimax3.Replace(name), step.Replace(name)} {
 		if t, ok := c.Tensor(n); ok {
 			return t, true
 		}
@@ -68,7 +73,7 @@ func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool
 
 var (
 	regrouped = regexp.MustCompile(`linear_attn\.in_proj_(qkv|z|a|b)\.`)
-	elsewhere = regexp.MustCompile(`linear_attn\.in_proj_(qkvz|ba)\.|(mlp\.switch_mlp|\.experts)\.|^mtp\.|^model\.visual\.|^(vision_tower|multi_modal_projector|patch_merge_mlp)\.`)
+	elsewhere = regexp.MustCompile(`linear_attn\.in_proj_(qkvz|ba)\.|(mlp\.switch_mlp|\.experts)\.|\.moe\.(gate|up|down)_proj\.|^mtp\.|^model\.visual\.|^(vision_tower|multi_modal_projector|patch_merge_mlp)\.`)
 	shiftable = regexp.MustCompile(`(input_layernorm|post_attention_layernorm|model\.norm|q_norm|k_norm)\.weight$`)
 )
 
@@ -89,7 +94,7 @@ func TestConvertFixtures(t *testing.T) {
 			}
 			defer src.Close()
 			manifest := readManifest(t, dir)
-			zeroCentred := strings.HasSuffix(name, "bf16") && (p.cfg.Arch == model.Qwen35MoE || p.cfg.Arch == model.Qwen3Next || p.cfg.Arch == model.MiniMaxM3)
+			zeroCentred := strings.HasSuffix(name, "bf16") && (p.cfg.Arch == model.Qwen35MoE || p.cfg.Arch == model.Qwen3Next || p.cfg.Arch == model.MiniMaxM3 || p.cfg.Arch == model.Step35)
 			same, shifted := 0, 0
 			for pack, d := range manifest.Tensors {
 				if p.cfg.Arch.Checkpoint().InTurns && strings.Contains(pack, ".switch_mlp.") { // TestConvertTurns has them
@@ -146,6 +151,7 @@ func TestConvertLeavesOut(t *testing.T) {
 	for name, want := range map[string]string{
 		fixtures.Qwen35MoEBF16: "tensors left out, since text does not need them: 1 for pictures, 2 of layers that predict further tokens",
 		fixtures.HyV3BF16:      "tensors left out, since text does not need them: 29 of layers that predict further tokens",
+		fixtures.MiniMaxM3BF16: "tensors left out, since text does not need them: 27 for pictures",
 		fixtures.Mistral4BF16:  "",
 	} {
 		var said []string
@@ -189,6 +195,9 @@ func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 						continue
 					}
 					for _, part := range []string{"weight", "scales", "biases"} {
+						if _, ok := published(src, at+"switch_mlp."+proj+"."+part); !ok && part != "weight" {
+							continue // not quantised
+						}
 						want = append(want, slice(tensor(at+"switch_mlp."+proj+"."+part), e)...)
 					}
 				}

@@ -166,8 +166,8 @@ func (s *source) detectRaw(specs []spec) error {
 // trainedAlone sets raw for a family that has no convolutions. What mlx-lm has converted, with
 // experts under a name of its own, is refused: nothing would tell what it has made of the norms.
 func (s *source) trainedAlone() error {
-	for pack, name := range s.names {
-		if strings.Contains(pack, ".switch_mlp.") {
+	for _, name := range s.names {
+		if strings.Contains(name, ".switch_mlp.") {
 			return &SourceError{Tensor: name, Got: "of a checkpoint that mlx-lm has converted, whose norms may be of 1+w or of w", Want: "the checkpoint as it was trained"}
 		}
 	}

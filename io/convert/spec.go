@@ -222,6 +222,9 @@ func attentionSpecs(c *model.Config, a model.Attention, p string) []spec {
 		{name: p + "v_proj", rows: a.ValuesDim(), cols: h},
 		{name: p + "o_proj", rows: h, cols: a.Heads * a.ValueDim},
 	}
+	if c.HeadGate {
+		out = append(out, spec{name: p + "g_proj", rows: a.Heads, cols: h})
+	}
 	if c.AttentionBias {
 		out = append(out,
 			spec{name: p + "q_proj.bias", role: vector, rows: queries},

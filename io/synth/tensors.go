@@ -145,6 +145,9 @@ func (l *lister) attention(a model.Attention, p string) {
 	l.matrix(p+"k_proj", inner, kv, h)
 	l.matrix(p+"v_proj", inner, a.ValuesDim(), h)
 	l.matrix(p+"o_proj", writes, h, a.Heads*a.ValueDim)
+	if c.HeadGate {
+		l.matrix(p+"g_proj", inner, a.Heads, h)
+	}
 	if c.AttentionBias {
 		l.vector(p+"q_proj.bias", bias, rows)
 		l.vector(p+"k_proj.bias", bias, kv)

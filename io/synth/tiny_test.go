@@ -56,6 +56,14 @@ var tinyShapes = map[string]map[string]any{
 			},
 		},
 	},
+	"step3p5": {
+		"model_type": "step3p5", "num_attention_heads": 4, "num_attention_groups": 2, "head_dim": 64, "moe_num_experts": 32, "moe_top_k": 4,
+		"moe_intermediate_size": 64, "intermediate_size": 192, "share_expert_dim": 64, "moe_router_scaling_factor": 3.0, "use_head_wise_attn_gate": true,
+		"moe_layers_enum": "1,2,3,4,5,6,7", "sliding_window": 8, "rope_theta": []float64{5e6, 1e4, 1e4, 5e6, 1e4, 1e4, 1e4, 5e6},
+		"partial_rotary_factors":  []float64{0.5, 1, 1, 0.5, 1, 1, 1, 0.5},
+		"layer_types":             []string{"full_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"},
+		"attention_other_setting": map[string]any{"num_attention_heads": 6, "num_attention_groups": 2}, "swiglu_limits": []float64{0, 0, 0, 0, 7, 0, 0, 7},
+	},
 	"hy_v3": {
 		"model_type": "hy_v3", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "num_experts": 32, "num_shared_experts": 1,
 		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "route_norm": true,

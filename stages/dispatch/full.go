@@ -17,6 +17,7 @@ type full struct {
 	qBias, kBias, vBias gpu.View
 	oBias, sinks        gpu.View
 	qNorm, kNorm        gpu.View
+	gate                gpu.Matrix    // of heads; without rows there is none
 	indexer             *blockIndexer // nil without one
 }
 
@@ -28,6 +29,9 @@ func newFull(b *binder, m *model.Config, prefix string, layer model.Layer) *full
 	}
 	if layer.Indexer == model.OwnIndexer {
 		f.indexer = newBlockIndexer(b, m, prefix, layer.IndexerIndex)
+	}
+	if m.HeadGate {
+		f.gate = b.matrix(prefix+"g_proj", a.Heads, m.HiddenSize)
 	}
 	heads := a.Heads * a.HeadDim
 	queries := heads
@@ -99,6 +103,10 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	if x.indexer != nil {
 		x.indexer.encodeProducts(cmd, l, scratch)
 	}
+	gate := scratch.Floats(rows * indexerFloats(m))
+	if m.HeadGate {
+		cmd.EncodeMatMul(gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
+	}
 	x.encodeNorms(cmd, q, k, rows)
 	if a.RotaryDim > 0 {
 		cmd.EncodeRope(gpu.Rope{
@@ -132,6 +140,11 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	if m.AttnOutputGate {
 		cmd.EncodeSigmoidGate(gpu.SigmoidGate{
 			X: y, G: q.Floats(dim), Rows: rows, Heads: heads, Dim: dim, GRowStride: heads * stride, GHeadStride: stride,
+		})
+	}
+	if m.HeadGate {
+		cmd.EncodeSigmoidGate(gpu.SigmoidGate{
+			X: y, G: gate, Rows: rows, Heads: heads, Dim: a.ValueDim, GRowStride: heads, GHeadStride: 1, PerHead: true,
 		})
 	}
 	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Bias: x.oBias, Y: l.mixed, Rows: rows})

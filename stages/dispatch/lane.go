@@ -140,7 +140,7 @@ func mixerFloats(m *model.Config) int {
 	full := 0
 	for _, mixer := range []model.Mixer{model.FullAttention, model.WindowAttention} {
 		a := m.Attention(mixer)
-		full = max(full, a.Heads*(2*a.HeadDim+a.ValueDim)+a.KeyDim()+a.ValuesDim()+indexerFloats(m))
+		full = max(full, a.Heads*(2*a.HeadDim+a.ValueDim)+a.KeyDim()+a.ValuesDim()+indexerFloats(m)+a.Heads)
 	}
 	heads := m.NumAttentionHeads
 	// The indexer is done before latent attention uses the same scratch.
