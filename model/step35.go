@@ -129,7 +129,10 @@ func parseStepRope(r *reader, c *Config, mixers []Mixer) {
 		c.Llama3 = parseLlama3(s)
 	}
 	raw, ok := r.get("yarn_only_types")
-	if types, _ := r.strings("yarn_only_types", raw); ok && c.Llama3 != nil && !slices.Equal(types, []string{FullAttention.String()}) {
+	if !ok || c.Llama3 == nil {
+		return
+	}
+	if types, ok := r.strings("yarn_only_types", raw); ok && !slices.Equal(types, []string{FullAttention.String()}) {
 		r.fail("yarn_only_types", "%q; supported is %s alone", types, FullAttention)
 	}
 }

@@ -12,6 +12,9 @@ func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 		switch l.Mixer {
 		case model.FullAttention, model.WindowAttention:
 			layers += fullMultiplyAdds(m, m.Attention(l.Mixer))
+			if l.Indexer == model.OwnIndexer { // queries and keys of what chooses blocks
+				layers += h * int64((m.IndexNHeads+1)*m.IndexHeadDim)
+			}
 		case model.LinearAttention:
 			// Queries, keys, values; the gate of the output and the output; decay and step of each
 			// head.
@@ -39,8 +42,11 @@ func multiplyAdds(m *model.Config, k int) (layers, head int64) {
 
 func fullMultiplyAdds(m *model.Config, a model.Attention) int64 {
 	queries := a.Heads * a.HeadDim
-	if m.AttnOutputGate {
+	switch {
+	case m.AttnOutputGate:
 		queries *= 2
+	case m.HeadGate:
+		queries += a.Heads
 	}
 	return int64(m.HiddenSize) * int64(queries+a.KeyDim()+a.ValuesDim()+a.Heads*a.ValueDim)
 }

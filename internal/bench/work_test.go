@@ -51,7 +51,7 @@ func matrixElements(t *testing.T, dir string, layers int) int64 {
 		defer f.Close()
 		for _, name := range f.Names() {
 			x, _ := f.Tensor(name)
-			if len(x.Shape) < 2 || strings.HasSuffix(name, "_bias") || !strings.Contains(name, "layers.") || strings.Contains(name, "conv1d") || strings.Contains(name, "mtp.") || strings.Contains(name, "visual.") ||
+			if len(x.Shape) < 2 || strings.HasSuffix(name, "_bias") || !strings.Contains(name, "layers.") || strings.Contains(name, "conv1d") || strings.Contains(name, "mtp.") || strings.Contains(name, "visual.") || strings.Contains(name, "vision_tower.") ||
 				strings.HasPrefix(name, fmt.Sprintf("model.layers.%d.", layers)) {
 				continue
 			}

@@ -50,8 +50,8 @@ var tinyShapes = map[string]map[string]any{
 		"model_type": "minimax_m3_vl", "text_config": map[string]any{
 			"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "num_local_experts": 32, "num_experts_per_tok": 4, "intermediate_size": 64,
 			"dense_intermediate_size": 192, "n_shared_experts": 1, "shared_intermediate_size": 64, "rotary_dim": 32, "rope_theta": 5000000,
-			"routed_scaling_factor": 2.0, "moe_layer_freq": []int{0, 1, 1, 1, 1, 1, 1, 1}, "scoring_func": "sigmoid", "sparse_attention_config": map[string]any{
-				"sparse_attention_freq": []int{0, 1, 1, 1, 1, 1, 1, 1}, "sparse_num_index_heads": 2, "sparse_index_dim": 64, "sparse_topk_blocks": 4,
+			"routed_scaling_factor": 2.0, "moe_layer_freq": []int{0, 1, 1, 1, 1}, "scoring_func": "sigmoid", "sparse_attention_config": map[string]any{
+				"sparse_attention_freq": []int{0, 1, 1, 1, 1}, "sparse_num_index_heads": 2, "sparse_index_dim": 64, "sparse_topk_blocks": 4,
 				"sparse_block_size": 4, "sparse_local_block": 1, "sparse_init_block": 0, "sparse_score_type": "max",
 			},
 		},
