@@ -53,8 +53,8 @@ func chosenAs(m *model.Config, got []actors.Tensor, ref *fixtures.Numbers, name 
 	return true
 }
 
-// chosen returns what row r of a dump attends to in layer i, and what the reference lists for row of
-// the text, positions or for each head blocks; neither for a layer that attends to all.
+// chosen returns what row r of a dump attends to in layer i, and what the reference lists for row
+// of the text, positions or for each head blocks; neither for a layer that attends to all.
 func chosen(layer model.Layer, i int, got []actors.Tensor, ref *fixtures.Numbers, name string, r, row int) (x, want []int32) {
 	if layer.Indexer == model.NoIndexer {
 		return nil, nil

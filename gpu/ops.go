@@ -163,8 +163,8 @@ type Rope struct {
 
 // KV is one layer's part of one sequence's paged key-value cache. Page p holds positions p·PageRows
 // … of this layer: keys [PageRows, Dim] from KOffset bytes of page p on, values [PageRows, VDim]
-// likewise from VOffset on. Dim is key-value heads times head dimension. An operation's segments have the same
-// offsets.
+// likewise from VOffset on. Dim is key-value heads times head dimension. An operation's segments
+// have the same offsets.
 //
 // With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
 // bytes further on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
@@ -193,8 +193,8 @@ type KVSegment struct {
 }
 
 // AppendKV writes each segment's rows of K and V to the cache at their positions, in its format.
-// Row r of K begins at r·KStride floats, of V at r·VStride; 0 means KV.Dim, and KV.VDim. A zero V leaves the
-// values out: for a cache whose values are a part of its keys (KV.VOffset = KV.KOffset).
+// Row r of K begins at r·KStride floats, of V at r·VStride; 0 means KV.Dim, and KV.VDim. A zero V
+// leaves the values out: for a cache whose values are a part of its keys (KV.VOffset = KV.KOffset).
 type AppendKV struct {
 	K, V             View
 	KStride, VStride int // float32s

@@ -85,8 +85,8 @@ const (
 	LowerIndexer                // those that the nearest layer below with an indexer of its own has chosen
 )
 
-// Clamp bounds gates and ups before they are multiplied. With a Limit, and u = up between -Limit and
-// Limit, a unit is g·σ(Alpha·g)·(u+1) of g = min(gate, Limit), or, with an Alpha of 0,
+// Clamp bounds gates and ups before they are multiplied. With a Limit, and u = up between -Limit
+// and Limit, a unit is g·σ(Alpha·g)·(u+1) of g = min(gate, Limit), or, with an Alpha of 0,
 // min(silu(gate), Limit)·u.
 type Clamp struct{ Limit, Alpha float64 }
 
@@ -237,8 +237,8 @@ func (c *Config) Count(m Mixer) int {
 	return n
 }
 
-// IndexBudget returns up to how many positions rows attend to all although a layer has an indexer; 0
-// if none has.
+// IndexBudget returns up to how many positions rows attend to all although a layer has an indexer;
+// 0 if none has.
 func (c *Config) IndexBudget() int { return c.IndexTopK * max(c.IndexBlock, 1) }
 
 // IndexLists returns how many lists of IndexTopK entries an indexer makes for a row.

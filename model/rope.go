@@ -13,8 +13,8 @@ type YaRN struct {
 	Truncate        bool // round the borders of the ramp to whole channels
 }
 
-// RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2], of
-// layers without a window.
+// RopeFrequencies returns the angle per position of each pair of rotated channels, [RotaryDim/2],
+// of layers without a window.
 func (c *Config) RopeFrequencies() []float64 {
 	a := c.Attention(FullAttention)
 	return a.RopeFrequencies()

@@ -48,8 +48,8 @@ const (
 	sealTail          = 4 + sumsBytes
 )
 
-// Kinds of layers in a seal: of latent attention with an indexer, of attention with a window, and of
-// full attention with an indexer. The others are their mixers.
+// Kinds of layers in a seal: of latent attention with an indexer, of attention with a window, and
+// of full attention with an indexer. The others are their mixers.
 const (
 	kindIndexed = byte(model.LatentAttention) + 1 + iota
 	kindWindow

@@ -26,8 +26,8 @@ type Shape struct {
 	KVHeads, HeadDim int
 
 	// VHeadDim is the channels of a value of a head; 0: HeadDim. Layers with a window have the same
-	// heads, WindowKVHeads of them, and keep the last Window-1 positions, which the next one attends
-	// to. 0 without. Such states have versions of their own.
+	// heads, WindowKVHeads of them, and keep the last Window-1 positions, which the next one
+	// attends to. 0 without. Such states have versions of their own.
 	VHeadDim, Window, WindowKVHeads int
 
 	// Latent attention; 0 without.

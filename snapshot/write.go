@@ -11,8 +11,8 @@ import (
 type WriteOptions struct {
 	// Positions is how many positions the state holds, 0 to MaxPositions.
 	Positions int
-	// Version is the format's, 1 or 2, and with indexers 4, with windows or narrow values 6. 0 means the lowest that holds the
-	// state, which more programs read.
+	// Version is the format's, 1 or 2, and with indexers 4, with windows or narrow values 6. 0
+	// means the lowest that holds the state, which more programs read.
 	Version int
 	// Seal follows the body. nil leaves it out: exactly another program's file, in which damage
 	// shows only by accident.

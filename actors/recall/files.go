@@ -49,8 +49,8 @@ func partsOf(s *snapshot.Shape) parts {
 	return p
 }
 
-// recurrent reports whether there is a state beside rows: recurrent, or the last positions of layers
-// with a window.
+// recurrent reports whether there is a state beside rows: recurrent, or the last positions of
+// layers with a window.
 func (p *parts) recurrent() bool { return len(p.stateLayers) > 0 }
 
 // ofTip returns the tokens that the tip of a text has: none, unless layers with a window keep the

@@ -69,8 +69,8 @@ const (
 	wholeRope   // heads are rotated whole
 	sinking     // full attention has sinks, and biases of all projections
 	sliding     // any layers may have a window
-	// values are narrower than keys, and scaled; layers with a window have sinks, and heads of their
-	// own
+	// values are narrower than keys, and scaled; layers with a window have sinks, and heads of
+	// their own
 	narrow
 	// heads have a gate each; layers with a window have heads and a rotary embedding of their own;
 	// those without may have frequencies as of Llama 3; units are bounded after the activation in

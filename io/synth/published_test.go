@@ -50,14 +50,15 @@ var published = map[string]struct {
 		"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": true, "moe_layer_freq": 1, "vocab_size": 154880,
 		"max_position_embeddings": 202752, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "num_nextn_predict_layers": 1, "index_n_heads": 32,
 		"index_head_dim": 128, "index_topk": 2048, "indexer_rope_interleave": true, "rope_parameters": keys{"rope_theta": 1000000, "rope_type": "default"}}},
-	// Told are layers, hidden size, experts, picks and the ratios of heads; widths and numbers of heads
-	// are those that give 2.4 trillion parameters in all.
+	// Told are layers, hidden size, experts, picks and the ratios of heads; widths and numbers of
+	// heads are those that give 2.4 trillion parameters in all.
 	"Qwen3.8-2.4T-A95B": {model.Qwen35MoE, 2419, keys{"model_type": "qwen3_5_moe_text", "hidden_size": 8192, "num_hidden_layers": 92, "full_attention_interval": 4,
 		"num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 256, "attn_output_gate": true, "linear_num_key_heads": 16, "linear_num_value_heads": 128,
 		"linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "num_experts": 512, "num_experts_per_tok": 10,
 		"moe_intermediate_size": 2048, "shared_expert_intermediate_size": 2048, "vocab_size": 248320, "rms_norm_eps": 1e-6, "hidden_act": "silu",
 		"tie_word_embeddings": false, "max_position_embeddings": 262144, "rope_parameters": keys{"rope_theta": 10000000, "partial_rotary_factor": 0.25}}},
-	// Three of four layers have a window; which of the lists' entries are which changes few parameters.
+	// Three of four layers have a window; which of the lists' entries are which changes few
+	// parameters.
 	"Step-3.5-Flash": {model.Step35, 196.9, keys{"model_type": "step3p5", "hidden_size": 4096, "num_hidden_layers": 45, "num_attention_heads": 64,
 		"num_attention_groups": 8, "head_dim": 128, "attention_other_setting": keys{"attention_type": "sliding_attention", "num_attention_heads": 96,
 			"num_attention_groups": 8, "head_dim": 128}, "moe_num_experts": 288, "moe_top_k": 8, "moe_intermediate_size": 1280, "share_expert_dim": 1280,
@@ -66,7 +67,8 @@ var published = map[string]struct {
 		"layer_types": everyFourth(48, "full_attention", "sliding_attention"), "rope_theta": everyFourth(48, 5e6, 1e4), "partial_rotary_factors": everyFourth(48, 0.5, 1.0),
 		"rope_scaling":    keys{"rope_type": "llama3", "factor": 2.0, "original_max_position_embeddings": 131072, "low_freq_factor": 1.0, "high_freq_factor": 32.0},
 		"yarn_only_types": []string{"full_attention"}, "vocab_size": 128896, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "max_position_embeddings": 262144}},
-	// That all but the dense layers choose blocks is not known; their indexers are a 2,000th of all.
+	// That all but the dense layers choose blocks is not known; their indexers are a 2,000th of
+	// all.
 	"MiniMax-M3": {model.MiniMaxM3, 426.0, keys{"model_type": "minimax_m3_vl", "vision_config": keys{"hidden_size": 1280}, "text_config": keys{
 		"hidden_size": 6144, "num_hidden_layers": 60, "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "rotary_dim": 64, "rope_theta": 5000000,
 		"num_local_experts": 128, "num_experts_per_tok": 4, "intermediate_size": 3072, "dense_intermediate_size": 12288, "n_shared_experts": 1,

@@ -12,8 +12,9 @@ import (
 const pagesPerSlab = 16
 
 // states is the memory of states: pages of keys and values, and recurrent state, which does not
-// grow; a ring of pages for layers with a window counts as such (see ring). A page holds PageRows positions of every layer that keeps positions. Which state has which
-// pages is the sequencer's to say; frozen states share theirs.
+// grow; a ring of pages for layers with a window counts as such (see ring). A page holds PageRows
+// positions of every layer that keeps positions. Which state has which pages is the sequencer's to
+// say; frozen states share theirs.
 type states struct {
 	cfg    Config
 	layout kvLayout
