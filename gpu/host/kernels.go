@@ -20,6 +20,7 @@ type kernels struct {
 	// arrangeScales arranges 16 rows of scales or biases of 2 bytes as a panel: blocks of 16 bytes
 	// of each row, rows being stride bytes apart. nil means that Go code does it.
 	arrangeScales func(dst, src *byte, stride, blocks int)
+	tiles         *tileKernels // nil: the processor has no matrix unit
 	// rate is about how many products one thread computes in a nanosecond. It serves to estimate an
 	// operation's time.
 	rate int

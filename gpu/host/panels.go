@@ -47,6 +47,7 @@ type panelScratch struct {
 	filled                matrix // see fill
 	rows                  [3][]byte
 	y                     [maxTile][2 * panelRows]float32
+	tiles                 tileScratch
 }
 
 // growBytes is grow for bytes. They begin at a multiple of lineBytes.
@@ -92,8 +93,13 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 	if in.int8s {
 		table = k.codings[w.format.Coding()].int8s
 	}
+	tiled := k.tiles != nil && in.int8s && w.format.Affine() && w.format.Coding().ScaleBytes() == 2
 	for ; i0 < i1; i0 += per {
 		end := min(i0+per, i1)
+		if tiled && end-i0 >= leastTiled {
+			k.mulTiled(s, w, p0, p1, in, out, i0, end)
+			continue
+		}
 		step := k.pair
 		if end-i0 == 1 {
 			step = 1

@@ -25,6 +25,7 @@ func available() []*kernels {
 	x := &cpu.X86
 	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512VNNI && x.HasFMA {
 		all = append(all, &avx512)
+		all = append(all, matrixUnit()...)
 	}
 	if x.HasAVX2 && x.HasFMA {
 		all = append(all, &avx2)

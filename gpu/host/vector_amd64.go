@@ -22,7 +22,7 @@ var (
 // vectorsOf returns the primitives of a variant of available.
 func vectorsOf(variant string) *vectors {
 	switch variant {
-	case "avx512":
+	case "avx512", "amx":
 		return &avx512Vectors
 	case "avx2":
 		return &avx2Vectors
