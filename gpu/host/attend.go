@@ -221,6 +221,7 @@ func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) 
 	}
 	rows := 0
 	next := a.next
+	*next = ahead{} // a chunk that panicked has left something
 	start, held := t.start(a, kv, first)
 	next.begin(t.vectors, kv, at, width, kv.KOffset, held, min(attnBlock, end-start)-(held-start))
 	next.rest()
