@@ -167,7 +167,7 @@ type CannotTruncateLinear struct {
 }
 
 func (e *CannotTruncateLinear) Error() string {
-	return fmt.Sprintf("a sequence of %d positions cannot be cut to %d because its model has recurrent state, or layers that keep the last positions alone; a checkpoint can take it back to %d",
+	return fmt.Sprintf("a sequence of %d positions cannot be cut to %d because its model has recurrent state, or layers that keep only the last positions; a checkpoint can take it back to %d",
 		e.PosMax, e.Pos, e.Nearest)
 }
 
