@@ -39,10 +39,10 @@ type tileArgs struct {
 
 // tileConfig is what LDTILECFG loads: the sizes of the tiles.
 type tileConfig struct {
-	palette, start uint8
-	_              [14]byte
-	rowBytes       [16]uint16
-	rows           [16]uint8
+	palette  uint8
+	_        [15]byte
+	rowBytes [16]uint16
+	rows     [16]uint8
 }
 
 // tileScratch is one thread's memory for products by tiles.
