@@ -268,7 +268,8 @@ func TestNotNow(t *testing.T) {
 // What waits is left out when the store is closed, and where too much waits; each is told.
 func TestQueue(t *testing.T) {
 	r := newRig(t, full, Config{})
-	begun, gate := make(chan struct{}, 1), make(chan struct{})
+	// Any text may still be asked for, when the gate is open and the store is not closed yet.
+	begun, gate := make(chan struct{}, 4*most), make(chan struct{})
 	r.freeze = func(text Text) (Frozen, error) {
 		begun <- struct{}{}
 		<-gate
