@@ -178,7 +178,7 @@ func (p *pool) settleOne(w *worker) {
 	left := func() bool { return !w.inside.Load() }
 	var spent time.Duration
 	for !spin(&spent, left) {
-		p.waiting.Store(true)
+		p.waiting.Swap(true) // see serve
 		if !left() {
 			p.caller.sleep()
 		}

@@ -65,8 +65,9 @@ func (p *pool) serve(w *worker) {
 		if p.quit.Load() {
 			return
 		}
-		w.inside.Store(true)
-		// The job's caller closes it before it looks who is inside.
+		// The job's caller closes it before it looks who is inside. Swaps, here and below: emulators
+		// of arm64 let a load pass a store before it, which that processor does not.
+		w.inside.Swap(true)
 		if turn := p.turn.Load(); joinable(turn) {
 			seen = turn
 			if slept {
@@ -76,7 +77,7 @@ func (p *pool) serve(w *worker) {
 				w.idle = 0
 			}
 		}
-		w.inside.Store(false)
+		w.inside.Swap(false)
 		if p.waiting.Load() {
 			p.caller.wake()
 		}
