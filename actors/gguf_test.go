@@ -72,8 +72,8 @@ func logitsOf(t *testing.T, e *actors.Engine, ids []int32) []float32 {
 // Blocks of many types, mixed by tensor and by layer, compute what their numbers say in float64.
 func TestGGUFBlocks(t *testing.T) {
 	ids := []int32{3, 14, 15, 9, 26, 53, 58, 9, 7, 9, 3, 23}
-	for _, name := range []string{fixtures.ExactGGUF, fixtures.RoundedGGUF} {
-		path := fixtures.Path(t, name)
+	for _, path := range []string{fixtures.Path(t, fixtures.ExactGGUF), fixtures.Path(t, fixtures.RoundedGGUF), fixtures.GGUF(t, fixtures.GptOssMXFP4)} {
+		name := filepath.Base(path)
 		reference, err := refmodel.Open(packedFrom(t, path))
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,7 @@ package model
 const GptOss Arch = "gpt_oss"
 
 var gptOss = family{
-	arch: GptOss, toolCalls: "harmony",
+	arch: GptOss, gguf: "gpt-oss", toolCalls: "harmony",
 	keys:     sizeKeys{experts: "num_local_experts", width: "intermediate_size"},
 	defaults: defaults{rotaryFactor: 1, normTopK: true},
 	checkpoint: Checkpoint{

@@ -21,6 +21,7 @@ var knownPatterns = map[string]cutter{
 	patternCJK:           cutCJK,
 	patternGPT2:          cutGPT2,
 	patternKimi:          cutKimi,
+	patternO200K:         cutO200K,
 }
 
 const (

@@ -14,7 +14,7 @@ import (
 // interesting are characters of each class that the expressions tell apart, and the neighbours of
 // their ranges.
 var interesting = []rune("aZsStTrRvVeEmMlLdD'''     \t\v\r\n\n\u0085\u00a0\u2003\u2028\u3000" +
-	"019٣Ⅷ²𝟘!.,-_(<`~\"$+^|=€©∑😀“…一龥龦㐀ぁゟヿ゠\u30ff\u3100한éßſKАبका\u0301\u094d\u20dd" +
+	"019٣Ⅷ²𝟘!.,-_(<//`~\"$+^|=€©∑😀“…一龥龦㐀ぁゟヿ゠\u30ff\u3100한éßſKАبका\u0301\u094d\u20dd" +
 	"\x00\x1b\x7f\u200b\u200d\ufeff\ue000\u0378\U000e0001\U0001f1e6\u2019ʹ" +
 	// Letters of title case and of no case, and Han that is a number, a symbol, a mark, a letter.
 	"ǅªʰAªB〇〡⺀㊀\U00016ff0々〻\U00020000")

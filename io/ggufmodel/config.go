@@ -28,7 +28,9 @@ func (k *keys) config(arch model.Arch, r rule) object {
 	c["num_experts_per_tok"] = k.int("expert_used_count")
 	k.rope(c)
 	k.ends(c)
-	k.refuse("attention.sliding_window")
+	if !r.windows {
+		k.refuse("attention.sliding_window")
+	}
 	r.config(k, c)
 	return c
 }
@@ -111,7 +113,7 @@ func (k *keys) experts(c object, number, width string, gating int) {
 	c[number] = k.int("expert_count")
 	c[width] = k.int("expert_feed_forward_length")
 	if g := k.intOr("expert_gating_func", gating); g != gating && g != 0 {
-		k.fail("expert_gating_func", "is %d, but experts of this architecture are chosen by %d (1 is softmax, 2 is sigmoid)", g, gating)
+		k.fail("expert_gating_func", "is %d, but experts of this architecture are chosen by %d (1 is softmax, 2 is sigmoid, 3 is softmax over the chosen ones)", g, gating)
 	}
 }
 

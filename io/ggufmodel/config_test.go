@@ -45,6 +45,9 @@ func TestConfig(t *testing.T) {
 		if name == fixtures.Qwen35MoEBF16 { // the file has a tokenizer, which the checkpoint has not
 			want.EOSTokenIDs = m.Config.EOSTokenIDs
 		}
+		if name == fixtures.GptOssMXFP4 { // <|call|> and <|return|>, and not <|end|>, which the file names
+			want.EOSTokenIDs = []int32{94, 95}
+		}
 		if !reflect.DeepEqual(m.Config, want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, m.Config, want)
 		}
@@ -81,7 +84,8 @@ func TestNames(t *testing.T) {
 		{"attn_kv_b.weight", "self_attn.kv_b_proj.weight", 0},
 		{"attn_q", "", 0},
 		{"attn_q.scale", "", 0},
-		{"attn_sinks.weight", "", 0},
+		{"attn_sinks.weight", "self_attn.sinks", 0},
+		{"attn_sinks.bias", "", 0},
 	} {
 		if got := ggufmodel.PackName(c.name, c.shared); got != c.want {
 			t.Errorf("%s is %q, want %q", c.name, got, c.want)
@@ -135,6 +139,9 @@ func TestRefuses(t *testing.T) {
 		{fixtures.DeepseekV3BF16, "blk.2.exp_probs_b.bias", "blk.2.exp_prpbs_b.bias", "topk_method"},
 		{fixtures.DeepseekV3BF16, "yarn", "warn", `"warn" is not supported`},
 		{fixtures.Qwen3NextBF16, "ssm.time_step_rank" + u32 + "\x04", "ssm.time_step_rank" + u32 + "\x03", "128 channels do not divide among 3 heads"},
+		{fixtures.GptOssMXFP4, "attention.sliding_window" + u32, "attention.sliding_windaw" + u32, `"gpt-oss.attention.sliding_window": the key is missing`},
+		{fixtures.GptOssMXFP4, "rope.freq_base", "rope.freq_basf", `"gpt-oss.rope.freq_base": the key is missing`},
+		{fixtures.GptOssMXFP4, "blk.1.attn_sinks.weight", "blk.1.attn_sanks.weight", `"blk.1.attn_sanks.weight": this program does not know the tensor`},
 		{fixtures.Qwen3NextBF16, "qwen3next", "qwen4next", `the architecture "qwen4next" is not read`},
 		{fixtures.Qwen3NextBF16, "general.architecture", "general.architectvre", "no general.architecture"},
 	} {

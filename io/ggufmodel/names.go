@@ -43,7 +43,8 @@ var inLayer = map[string]string{
 
 // alone are names of a layer's tensors that are not made of two parts.
 var alone = map[string]string{
-	"ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias", "exp_probs_b.bias": "mlp.gate.e_score_correction_bias",
+	"attn_sinks.weight": "self_attn.sinks", "ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias",
+	"exp_probs_b.bias": "mlp.gate.e_score_correction_bias",
 }
 
 // sharedNames are what packs call shared experts.

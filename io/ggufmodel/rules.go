@@ -6,6 +6,8 @@ import "github.com/moeflux/moeflux-actor/model"
 type rule struct {
 	// config fills in the keys of config.json from those of the file.
 	config func(k *keys, c object)
+	// windows means that config reads the window of layers; others must have none.
+	windows bool
 	// tiled means that value heads of linear attention stand apart: first the first of each key
 	// head, then the second of each, and so on. In checkpoints those of a key head are together.
 	tiled bool
@@ -19,4 +21,5 @@ var rules = map[model.Arch]rule{
 	model.DeepseekV3: {config: deepseek},
 	model.Glm4MoE:    {config: glm4MoE},
 	model.MiniMaxM2:  {config: miniMaxM2},
+	model.GptOss:     {config: gptOss, windows: true},
 }

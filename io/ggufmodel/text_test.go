@@ -45,6 +45,27 @@ func TestText(t *testing.T) {
 	}
 }
 
+// The tokenizer of gpt-oss splits as its rule says, and reads the marks of harmony.
+func TestTextHarmony(t *testing.T) {
+	text, err := open(t, fixtures.GGUF(t, fixtures.GptOssMXFP4)).Text()
+	if err != nil || text.Refused != nil {
+		t.Fatal(err, text.Refused)
+	}
+	const line = "<|start|>assistant<|channel|>final<|message|>The tHe path/\n/is there.<|return|>"
+	ids, err := text.Tokenizer.Encode(line, false)
+	if err != nil || ids[0] != 89 || ids[len(ids)-1] != 95 || text.Tokenizer.Decode(ids, false) != line {
+		t.Errorf("%v, %v", ids, err)
+	}
+	the, _ := text.Tokenizer.TokenID("th")
+	if n := len(slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return id != the })); n != 1 { // of path
+		t.Errorf("%d times th in %v", n, ids)
+	}
+	template, err := chat.FromConfig("file", text.ConfigJSON, chat.Options{})
+	if err != nil || !strings.Contains(template.Source(), "<|channel|>analysis") {
+		t.Errorf("template: %v", err)
+	}
+}
+
 // Templates with names are kept with them.
 func TestTextTemplates(t *testing.T) {
 	m := open(t, edited(t, fixtures.Qwen35MoEBF16, "tokenizer.chat_template", "tokenizer.chat_template"))

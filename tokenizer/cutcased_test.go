@@ -22,12 +22,13 @@ func TestCasesOfEveryCharacter(t *testing.T) {
 	} {
 		slow := splitStep{pattern: regexp2.MustCompile(pattern, regexp2.None)}
 		fast := splitStep{cut: func(s string) int {
-			if end, _ := caseEnd(s, 0, set); end > 0 {
+			at := casing(caseApart)
+			if end, _ := at.end(s, 0, set); end > 0 {
 				return end
 			}
 			end := 0
 			for end < len(s) {
-				c, n := caseAt(s, end)
+				c, n := at(s, end)
 				if c == set {
 					break
 				}
