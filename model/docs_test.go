@@ -20,4 +20,9 @@ func TestEachFamilyIsDocumented(t *testing.T) {
 			t.Errorf("docs/models.md has no row for %s, with a checkpoint that is published", arch)
 		}
 	}
+	for _, modelType := range Refused() {
+		if !strings.Contains(string(raw), "`"+modelType+"`") {
+			t.Errorf("docs/models.md does not say that %s is refused", modelType)
+		}
+	}
 }

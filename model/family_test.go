@@ -476,10 +476,42 @@ func TestParseConfigFamilyRefuses(t *testing.T) {
 
 // A family that the engine does not have is refused by name, with what is missing.
 func TestParseConfigMissing(t *testing.T) {
-	_, err := model.ParseConfig([]byte(`{"model_type":"kimi_linear"}`), nil)
-	var unknown *model.UnknownArchError
-	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks the delta rule") || unknown.ModelType != "kimi_linear" || unknown.File != "config.json" || slices.Contains(unknown.Known, "kimi_linear") {
-		t.Errorf("got %v, want an *UnknownArchError of kimi_linear", err)
+	for _, name := range model.Refused() {
+		for _, config := range []string{`{"model_type":"` + name + `"}`, `{"model_type":"some_vl", "text_config":{"model_type":"` + name + `"}}`} {
+			_, err := model.ParseConfig([]byte(config), nil)
+			var unknown *model.UnknownArchError
+			if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "the engine lacks "+model.Missing(name)+"; supported: ") || model.Missing(name) == "" {
+				t.Errorf("%s: got %v", config, err)
+				continue
+			}
+			if unknown.ModelType != name || unknown.File != "config.json" || slices.Contains(unknown.Known, model.Arch(name)) {
+				t.Errorf("%s: got %+v", config, unknown)
+			}
+		}
+	}
+	// What people ask for, and the engine has not.
+	for _, name := range []string{
+		"bailing_hybrid", "deepseek_v4", "deepseek_v41", "gemma4", "gemma4_text", "glm5_next", "granitemoehybrid", "hunyuan_v1_moe",
+		"inkling_mm_model", "kimi_k3", "kimi_linear", "laguna", "nemotron_h", "qwen4_exp",
+	} {
+		if !slices.Contains(model.Refused(), name) {
+			t.Errorf("%s is refused without a reason", name)
+		}
+	}
+}
+
+// GGUF files have names of their own for some of them.
+func TestMissingGGUF(t *testing.T) {
+	for name, want := range map[string]string{
+		"hunyuan-moe": "hunyuan_v1_moe", "deepseek4": "deepseek_v4", "nemotron_h_moe": "nemotron_h", "granitehybrid": "granitemoehybrid",
+		"kimi-linear": "kimi_linear", "gemma4": "gemma4", "laguna": "laguna",
+	} {
+		if got := model.MissingGGUF(name); got == "" || got != model.Missing(want) {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	if got := model.MissingGGUF("llama") + model.MissingGGUF("") + model.MissingGGUF("gpt-oss"); got != "" {
+		t.Errorf("got %q of what is supported or unheard of", got)
 	}
 }
 
@@ -514,7 +546,7 @@ func TestKnown(t *testing.T) {
 func TestArchOfGGUF(t *testing.T) {
 	for name, want := range map[string]model.Arch{
 		"qwen35moe": model.Qwen35MoE, "qwen3next": model.Qwen3Next, "qwen3moe": model.Qwen3MoE, "deepseek2": model.DeepseekV3,
-		"glm4moe": model.Glm4MoE, "minimax-m2": model.MiniMaxM2, "": "", "llama": "", "qwen3_moe": "",
+		"glm4moe": model.Glm4MoE, "minimax-m2": model.MiniMaxM2, "gpt-oss": model.GptOss, "hy_v3": model.HyV3, "": "", "gptoss": "", "hunyuan-moe": "", "llama": "", "qwen3_moe": "",
 	} {
 		if got, ok := model.ArchOfGGUF(name); got != want || ok != (want != "") {
 			t.Errorf("%q: got %q, %v, want %q", name, got, ok, want)

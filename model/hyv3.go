@@ -4,7 +4,7 @@ package model
 const HyV3 Arch = "hy_v3"
 
 var hyV3 = family{
-	arch: HyV3, toolCalls: "hunyuan",
+	arch: HyV3, gguf: "hy_v3", toolCalls: "hunyuan",
 	keys:     sizeKeys{experts: "num_experts", width: "moe_intermediate_size", shared: "num_shared_experts", counted: true},
 	defaults: defaults{rotaryFactor: 1, normTopK: true},
 	checkpoint: Checkpoint{

@@ -62,7 +62,7 @@ func TestNames(t *testing.T) {
 		for range m.File.Tensors {
 			tensors++
 		}
-		if len(m.Names())+len(m.Unused) != tensors || (len(m.Unused) > 0) != (name == fixtures.Glm4MoEBF16) {
+		if len(m.Names())+len(m.Unused) != tensors || (len(m.Unused) > 0) != (name == fixtures.Glm4MoEBF16 || name == fixtures.HyV3BF16) {
 			t.Errorf("%s: %d names and %d unused of %d tensors", name, len(m.Names()), len(m.Unused), tensors)
 		}
 		for _, pack := range m.Names() {
@@ -142,7 +142,9 @@ func TestRefuses(t *testing.T) {
 		{fixtures.GptOssMXFP4, "attention.sliding_window" + u32, "attention.sliding_windaw" + u32, `"gpt-oss.attention.sliding_window": the key is missing`},
 		{fixtures.GptOssMXFP4, "rope.freq_base", "rope.freq_basf", `"gpt-oss.rope.freq_base": the key is missing`},
 		{fixtures.GptOssMXFP4, "blk.1.attn_sinks.weight", "blk.1.attn_sanks.weight", `"blk.1.attn_sanks.weight": this program does not know the tensor`},
+		{fixtures.HyV3BF16, "expert_shared_feed_forward_length" + u32 + "\x40", "expert_shared_feed_forward_length" + u32 + "\x41", "65 is not a multiple of expert_feed_forward_length 64"},
 		{fixtures.Qwen3NextBF16, "qwen3next", "qwen4next", `the architecture "qwen4next" is not read`},
+		{fixtures.DeepseekV3BF16, "\x00deepseek2", "\x00deepseek4", "the engine lacks compressed attention"},
 		{fixtures.Qwen3NextBF16, "general.architecture", "general.architectvre", "no general.architecture"},
 	} {
 		m, err := ggufmodel.Open(edited(t, c.name, c.old, c.now))
@@ -161,6 +163,9 @@ func TestRefuses(t *testing.T) {
 	var arch *ggufmodel.ArchError
 	if _, err := ggufmodel.Open("../gguf/testdata/types.gguf"); !errors.As(err, &arch) || arch.Name != "test" {
 		t.Errorf("got %v", err)
+	}
+	if why := (&ggufmodel.ArchError{Path: "x", Name: "hunyuan-moe"}).Error(); !strings.Contains(why, `"hunyuan-moe" is not read from GGUF files: the engine lacks heads that are normalised after`) {
+		t.Errorf("got %s", why)
 	}
 	if _, err := ggufmodel.Open("rules.go"); !errors.Is(err, gguf.ErrNotGGUF) {
 		t.Errorf("got %v", err)

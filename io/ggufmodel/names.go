@@ -44,7 +44,7 @@ var inLayer = map[string]string{
 // alone are names of a layer's tensors that are not made of two parts.
 var alone = map[string]string{
 	"attn_sinks.weight": "self_attn.sinks", "ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias",
-	"exp_probs_b.bias": "mlp.gate.e_score_correction_bias",
+	"exp_probs_b.bias": "mlp.gate.e_score_correction_bias", "exp_probs_b": "mlp.gate.e_score_correction_bias",
 }
 
 // sharedNames are what packs call shared experts.

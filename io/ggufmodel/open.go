@@ -35,7 +35,7 @@ func (e *ArchError) Error() string {
 		return fmt.Sprintf("gguf: %s has no general.architecture, so nobody can tell what its tensors mean", e.Path)
 	}
 	why := ""
-	if lacks := model.Missing(strings.ReplaceAll(e.Name, "-", "_")); lacks != "" {
+	if lacks := model.MissingGGUF(e.Name); lacks != "" {
 		why = ": the engine lacks " + lacks
 	}
 	return fmt.Sprintf("gguf: %s: the architecture %q is not read from GGUF files%s; read are %s", e.Path, e.Name, why, strings.Join(Architectures(), ", "))

@@ -21,5 +21,6 @@ var rules = map[model.Arch]rule{
 	model.DeepseekV3: {config: deepseek},
 	model.Glm4MoE:    {config: glm4MoE},
 	model.MiniMaxM2:  {config: miniMaxM2},
+	model.HyV3:       {config: hyV3},
 	model.GptOss:     {config: gptOss, windows: true},
 }
