@@ -190,12 +190,15 @@ func TestEmulatorPlain(t *testing.T) { testPlain(t, emulator(t), fixtures.All())
 
 func TestLayerTimesEmulated(t *testing.T) { checkLayerTimes(t, emulator(t)) }
 
-// TestEmulatorRandomModels compares a family of which there are no fixtures with its formulas.
+// TestEmulatorRandomModels compares families with windows, sinks, gates for each head and chosen
+// blocks with their formulas, in configurations that no fixture has.
 func TestEmulatorRandomModels(t *testing.T) {
 	dev := emulator(t)
-	for seed := range uint64(testenv.Rounds(2, 4, 12)) {
-		if _, err := checkRandomModel(t, dev, model.GptOss, seed); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
+	for _, arch := range []model.Arch{model.GptOss, model.MiniMaxM3, model.Step35} {
+		for seed := range uint64(testenv.Rounds(1, 3, 12)) {
+			if _, err := checkRandomModel(t, dev, arch, seed); err != nil {
+				t.Errorf("%s, seed %d: %v", arch, seed, err)
+			}
 		}
 	}
 }

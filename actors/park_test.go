@@ -49,7 +49,8 @@ func TestPark(t *testing.T) {
 		model string
 		kv    actors.KVFormat
 	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}, {fixtures.DeepseekV3Q4, actors.KVInt8},
-		{fixtures.GlmMoEDSASharedBF16, ""}, {fixtures.GlmMoEDSASharedBF16, actors.KVInt8}, {fixtures.GptOssBF16, ""}, {fixtures.MiMoV2FlashBF16, actors.KVInt8}} {
+		{fixtures.GlmMoEDSASharedBF16, ""}, {fixtures.GlmMoEDSASharedBF16, actors.KVInt8}, {fixtures.GptOssBF16, ""}, {fixtures.MiMoV2FlashBF16, actors.KVInt8},
+		{fixtures.MiniMaxM3BF16, ""}, {fixtures.MiniMaxM3BF16, actors.KVInt8}, {fixtures.Step35BF16, ""}, {fixtures.Step35BF16, actors.KVInt8}} {
 		dir := fixtures.Packed(t, c.model, 0)
 		dev := device(t, 2)
 		base := open(t, actors.Config{Model: dir, Device: dev, KV: c.kv})

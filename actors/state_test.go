@@ -23,11 +23,12 @@ import (
 )
 
 // families has one model of each kind of state.
-var families = []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3NextBF16, fixtures.Qwen3MoEBF16, fixtures.DeepseekV3BF16, fixtures.GlmMoEDSASharedBF16, fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16}
+var families = []string{fixtures.Qwen35MoEQ4, fixtures.Qwen3NextBF16, fixtures.Qwen3MoEBF16, fixtures.DeepseekV3BF16, fixtures.GlmMoEDSASharedBF16, fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16,
+	fixtures.MiniMaxM3BF16, fixtures.Step35BF16}
 
 // sealedAlone reports whether no plain file holds states of the model.
 func sealedAlone(name string) bool {
-	return name == fixtures.GlmMoEDSASharedBF16 || name == fixtures.GptOssBF16 || name == fixtures.MiMoV2FlashBF16
+	return slices.Contains([]string{fixtures.GlmMoEDSASharedBF16, fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16, fixtures.MiniMaxM3BF16, fixtures.Step35BF16}, name)
 }
 
 // rowsOfSteps keeps latent attention to one of its two forms, which do not have the same bits.

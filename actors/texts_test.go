@@ -62,7 +62,7 @@ func TestTextsOnDisk(t *testing.T) {
 		{fixtures.Qwen35MoEQ4, "", false}, {fixtures.Qwen3MoEBF16, "", false}, {fixtures.DeepseekV3Q4, "", false},
 		{fixtures.Qwen3MoEBF16, actors.KVInt8, false}, {fixtures.Qwen35MoEQ4, actors.KVInt8, true}, {fixtures.DeepseekV3Q4, "", true},
 		{fixtures.GptOssBF16, "", false}, {fixtures.MiMoV2FlashBF16, "", true},
-		{fixtures.GptOssBF16, "", false}, {fixtures.MiMoV2FlashBF16, "", true},
+		{fixtures.MiniMaxM3BF16, "", true}, {fixtures.MiniMaxM3BF16, actors.KVInt8, false}, {fixtures.Step35BF16, "", false}, {fixtures.Step35BF16, actors.KVInt8, true},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/far=%v", c.model, c.kv, c.far), func(t *testing.T) {
 			dir, dev := fixtures.Packed(t, c.model, 0), device(t, 2)

@@ -15,7 +15,7 @@ import (
 // window and a page of them, whatever a text's length, and the logits of a float64 model that keeps
 // all positions.
 func TestWindowMemory(t *testing.T) {
-	for _, name := range []string{fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16} {
+	for _, name := range []string{fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16, fixtures.Step35BF16} {
 		dir := fixtures.Packed(t, name, 0)
 		ref, err := refmodel.Open(dir)
 		if err != nil {
@@ -59,7 +59,7 @@ func TestWindowMemory(t *testing.T) {
 // TestWindowEqualBits wants the same bits from engines whose pages of windows are used again and
 // from one whose pages never are, in steps of any size and in company.
 func TestWindowEqualBits(t *testing.T) {
-	for _, name := range []string{fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16} {
+	for _, name := range []string{fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16, fixtures.Step35BF16} {
 		for _, kv := range kvFormats {
 			dir := fixtures.Packed(t, name, 0)
 			logits := func(rows, pages int) []float32 {
