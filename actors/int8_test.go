@@ -71,8 +71,8 @@ func (t scoresTicket) OnDone(f func(error)) {
 	})
 }
 
-// roundInputs evaluates a prompt with exact inputs of products, with inputs of 8 bits, and with these
-// and the experts that exact inputs picked, which run has.
+// roundInputs evaluates a prompt with exact inputs of products, with inputs of 8 bits, and with
+// these and the experts that exact inputs picked, which run has.
 func roundInputs(t *testing.T, dir string, ids []int32) (exact, free, forced *actors.Evaluated, run *scoresDevice) {
 	t.Helper()
 	evaluate := func(a host.Activations, kept [][]byte) (*actors.Evaluated, *scoresDevice) {
@@ -152,8 +152,8 @@ func TestInt8Quantised(t *testing.T) {
 			exact, _, forced, _ := roundInputs(t, packedFrom(t, path), ids)
 			moved := rms(forced.Logits, exact.Logits) / rms(exact.Logits, make([]float32, len(exact.Logits)))
 			t.Logf("logits move by %.2g of their size", moved)
-			// A rounded input is off by a 254th of the largest of its group: logits move by 1 to 2.4 %.
-			// FP8 is multiplied by exact inputs.
+			// A rounded input is off by a 254th of the largest of its group: logits move by 1 to
+			// 2.4 %. FP8 is multiplied by exact inputs.
 			if exactly := strings.Contains(name, "fp8"); !(moved <= 0.05) || (moved == 0) != exactly {
 				t.Errorf("with the same experts the logits move by %.3g of their size", moved)
 			}
