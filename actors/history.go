@@ -57,8 +57,11 @@ func (s *Sequence) Reset(ctx context.Context) error {
 
 // Truncate keeps the first pos positions, none if pos is negative, and forgets checkpoints after
 // them. If pos is at or after the end, nothing changes. With recurrent state a sequence can only be
-// cut to 0: for any other position the error is a *stages.CannotTruncateLinear, which says where
-// Rewind would get to, and nothing changes.
+// cut to 0. Where layers have a window, and nothing else is recurrent, it can be cut as long as all
+// is kept that the next position attends to: for a page of positions or more of what it has read by
+// itself, and not before where its state was restored, loaded, forked or parked. For any other
+// position the error is a *stages.CannotTruncateLinear, which says where Rewind would get to, and
+// nothing changes.
 func (s *Sequence) Truncate(ctx context.Context, pos int) error {
 	_, err := s.change(ctx, func(to stages.Caller) stages.Message {
 		return &stages.TruncateSequence{Seq: s.id, Pos: pos, Caller: to}

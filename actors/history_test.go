@@ -102,6 +102,7 @@ type history struct {
 	files   []file
 	texts   [][]int32
 	hybrid  bool
+	windows bool // texts can be cut within what layers with a window keep, see TestWindowRewind
 	tight   bool // checkpoints may go for want of memory
 	counts  map[string]int
 }
@@ -126,6 +127,7 @@ func live(t *testing.T, cfg actors.Config, r *rand.Rand, o *oracle, counts map[s
 		h.engines = append(h.engines, e)
 	}
 	h.hybrid = h.engines[0].Info().StateBytes > 0
+	h.windows = h.engines[0].Model().Sliding != nil
 	for i := range 4 {
 		s, err := h.engines[i%2].NewSequence(ctx)
 		if err != nil {

@@ -155,7 +155,7 @@ func (h *history) truncate(x *edited) error {
 	to := min(max(pos, 0), len(x.tokens))
 	err := x.s.Truncate(ctx, pos)
 	var linear *stages.CannotTruncateLinear
-	if h.hybrid && to > 0 && to < len(x.tokens) {
+	if h.hybrid && to > 0 && to < len(x.tokens) && !(h.windows && err == nil) {
 		if !errors.As(err, &linear) || linear.Pos != to || linear.PosMax != len(x.tokens) || linear.Nearest > to {
 			return fmt.Errorf("truncate to %d of %d: %w", to, len(x.tokens), err)
 		}
@@ -163,6 +163,9 @@ func (h *history) truncate(x *edited) error {
 		return nil
 	}
 	if err == nil {
+		if h.windows && to > 0 && to < len(x.tokens) {
+			h.counts["cut within a window"]++
+		}
 		x.cut(to)
 	}
 	return err

@@ -34,10 +34,11 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	e.records = record.NewLog(int(i.RecordMemory))
 	e.meter = metering.New(len(m.Layers), e.rt.Now, e.records)
 	e.queue = e.meter.Measured(e.queue)
+	window, windowRows := dispatch.Windows(m, cfg.kv(), pageRows, cfg.windowPages)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), Vocab: m.VocabSize, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
 		StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Resident: i.Resident, LayerTimes: cfg.LayerTimes, MaxPositions: i.Context, PageRows: pageRows, StateBytes: i.StateMemory,
-		RecurrentBytes: i.StateBytes, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory, Parks: cfg.ParkedMemory > 0 || cfg.StateDir != "",
+		RecurrentBytes: i.StateBytes, Window: window, WindowRows: windowRows, PageBytes: int64(dispatch.PageBytes(m, cfg.kv(), pageRows)), Checkpoints: i.Checkpoints, CheckpointBytes: i.CheckpointMemory, Parks: cfg.ParkedMemory > 0 || cfg.StateDir != "",
 		MaxSequences: i.MaxSequences, MaxWaiting: i.MaxWaiting, Preempts: preempts(cfg.Device),
 	})
 	rule, err := e.rule()

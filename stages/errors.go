@@ -158,8 +158,8 @@ func (e *ScoreError) Error() string {
 }
 
 // CannotTruncateLinear reports a truncation in the middle of a sequence with recurrent state, which
-// cannot be undone; what layers with a window keep counts as such, since it gives way to what comes
-// later. Nothing was changed.
+// cannot be undone, or to where layers with a window no longer keep all that the next position
+// attends to. Nothing was changed.
 type CannotTruncateLinear struct {
 	Pos     int // that was asked for
 	PosMax  int // where the sequence stands

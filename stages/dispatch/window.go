@@ -33,6 +33,17 @@ func newRing(m *model.Config, kv *gpu.KV, linear, most int) ring {
 	return ring{at: (linear + ringAlign - 1) / ringAlign * ringAlign, pageBytes: n * bothBytes(kv), pages: max(before+1, most)}
 }
 
+// Windows returns what sequencer.Config wants of layers with a window: how many positions a row
+// attends to, and how many are kept; 0 without such layers, or beside linear attention. pages is
+// Config.WindowPages.
+func Windows(m *model.Config, f gpu.KVFormat, pageRows, pages int) (window, rows int) {
+	l := newKVLayout(m, f, pageRows, pages)
+	if l.ring.pageBytes == 0 || linearBytes(m) > 0 {
+		return 0, 0
+	}
+	return m.Sliding.Window, l.ring.pages * pageRows
+}
+
 // bytes returns the size of a recurrent state with the ring at its end.
 func (r *ring) bytes(linear int) int {
 	if r.pageBytes == 0 {

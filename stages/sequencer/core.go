@@ -34,7 +34,11 @@ type Config struct {
 	// step that has begun cannot be taken back. 0 means none: keys and values after a sequence's
 	// length are simply overwritten.
 	RecurrentBytes int64
-	PageBytes      int64
+	// Window is how many positions a row of layers with a window attends to, and WindowRows how
+	// many such layers keep at least, in whole pages. They are 0 where there are no such layers, or
+	// others have a recurrent state: then a sequence goes back to frozen states alone.
+	Window, WindowRows int
+	PageBytes          int64
 	// StateBytes is the most for all pages in use, and for the recurrent states of sequences, of
 	// drafts, and of states that callers read.
 	StateBytes int64

@@ -204,6 +204,7 @@ func (c *Core) adoptState(m *stages.AdoptState, out *stages.Outbox) {
 	c.standIn(s, out)
 	c.book.Adopt(&s.Text, f.State, m.Tokens)
 	c.search.placed(s)
+	c.keepWindow(s)
 	c.copyState(&operation{kind: stages.Adopted, seq: s, caller: m.Caller}, stages.CopyState{From: f.ID, To: s.id.State(), Take: true}, out)
 	c.moved(s, out)
 }

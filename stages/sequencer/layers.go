@@ -206,6 +206,7 @@ func (c *Core) advance(r *request, g stages.Segment, out *stages.Outbox) {
 	s := r.seq
 	s.Tokens = append(s.Tokens, r.msg.Tokens[r.done-g.Rows:r.done]...)
 	s.Len += g.Rows
+	c.slideWindow(s)
 	c.search.grew(s)
 	s.grant.share.Serve(g.Rows)
 	c.book.Copied(r.copy)

@@ -221,6 +221,7 @@ func (c *Core) stateReturned(m *stages.StateReturned, out *stages.Outbox) error 
 		a.lost = &stages.ParkedError{Err: m.Err}
 	} else {
 		c.parking.back++
+		c.keepWindow(a.seq)
 		c.changed(&c.stints.back, a.seq, a.began)
 	}
 	c.arrive(a, out)

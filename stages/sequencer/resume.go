@@ -130,14 +130,14 @@ func (c *Core) checkText(tokens []int32) error {
 	return c.checkTokens(tokens)
 }
 
-// ownPart returns how many positions of a sequence are the beginning of a text; 0 if its recurrent
-// state is that of another position.
+// ownPart returns how many positions of a sequence are the beginning of a text; 0 if it cannot be
+// cut to that.
 func (c *Core) ownPart(s *sequence, m *stages.ResumeSequence) int {
 	if s.poison != nil {
 		return 0
 	}
 	n := min(prefix.Common(s.Tokens, m.Tokens), len(m.Tokens)-1)
-	if n < s.Len && c.cfg.RecurrentBytes > 0 {
+	if !c.reaches(s, n) {
 		return 0
 	}
 	return n

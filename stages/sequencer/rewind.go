@@ -17,7 +17,7 @@ func (c *Core) truncateSequence(m *stages.TruncateSequence, out *stages.Outbox) 
 		return
 	}
 	pos := min(max(m.Pos, 0), s.Len)
-	whole := s.poison == nil && (pos == s.Len || c.cfg.RecurrentBytes == 0)
+	whole := s.poison == nil && c.reaches(s, pos)
 	switch nearest, at := c.search.nearest(s, pos); {
 	case whole && pos == s.Len:
 		c.endGrant(s)

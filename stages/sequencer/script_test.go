@@ -17,7 +17,7 @@ func TestScripts(t *testing.T) {
 			Resident: a.Bool("resident"), PromptShare: 0.65, ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
 			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), StateBytes: int64(a.Int("memory", 1000)), Parks: a.Bool("parks"),
 			RecurrentBytes: int64(a.Int("recurrent", 0)), PageBytes: 10, Checkpoints: a.Int("checkpoints", 4), CheckpointBytes: int64(a.Int("budget", 1000)),
-			MaxSequences: a.Int("sequences", 0), MaxWaiting: a.Int("waiting", 100),
+			Window: a.Int("window", 0), WindowRows: a.Int("windowrows", 0), MaxSequences: a.Int("sequences", 0), MaxWaiting: a.Int("waiting", 100),
 		})
 		for id := range stages.SeqID(a.Int("open", 0)) {
 			var out stages.Outbox

@@ -18,6 +18,7 @@ type sequence struct {
 	pages.Text
 	known       *prefix.Holder[known] // its tokens, where search finds them
 	poison      error                 // why it is unusable, or nil
+	first       int                   // position, of those before Len, that layers with a window keep
 	checkpoints int                   // most that it keeps, those that are protected included
 	req         *request
 	account     stages.Account // of all its requests that are over

@@ -134,13 +134,18 @@ func (c *Core) moved(s *sequence, out *stages.Outbox) {
 func (c *Core) empty(s *sequence) { c.place(s, pages.Text{}, 0) }
 
 // cut takes a sequence back to a position that needs no other recurrent state.
-func (c *Core) cut(s *sequence, pos int) { c.place(s, s.Text, pos) }
+func (c *Core) cut(s *sequence, pos int) {
+	first := s.first
+	c.place(s, s.Text, pos)
+	s.first = first // what was there before is still there
+}
 
 // place makes a sequence hold the first positions of a text.
 func (c *Core) place(s *sequence, text pages.Text, pos int) {
 	c.endGrant(s)
 	c.book.Place(&s.Text, text, pos)
 	c.search.placed(s)
+	c.keepWindow(s)
 }
 
 // dropState has dispatch give up a state.

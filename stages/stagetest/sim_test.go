@@ -191,11 +191,12 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	if err != nil {
 		t.Fatal(err)
 	}
+	window, windowRows := dispatch.Windows(p.cfg, gpu.KVF32, 4, 0)
 	s.cores = [stages.NumStages]stages.Core{
 		stages.Sequencer: sequencer.New(sequencer.Config{
 			Layers: layers, Vocab: p.cfg.VocabSize, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, PromptShare: cmp.Or(tu.share, 0.65), Preempts: r != nil && r.IntN(2) == 0, Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
-			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), PageBytes: pageBytes(p.cfg), Checkpoints: 4,
+			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), Window: window, WindowRows: windowRows, PageBytes: pageBytes(p.cfg), Checkpoints: 4,
 			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
 		}),
 		stages.Router: router.New(router.Config{
