@@ -66,9 +66,13 @@ type Checkpoint struct {
 	// ZeroCentred means that norms are stored as w of 1+w in checkpoints as they were trained.
 	// Those that mlx-lm converted hold 1+w; the shape of a convolution tells which it is.
 	ZeroCentred bool
-	// TrainedAlone means that norms are so in checkpoints as they were trained, and that those of
-	// mlx-lm are refused: the family has no convolution that would tell what they hold.
-	TrainedAlone bool
+	// AlwaysCentred means that norms are stored as w of 1+w in all checkpoints, those of mlx-lm
+	// included.
+	AlwaysCentred bool
+	// CentredByMean means that they are so in checkpoints as they were trained, and that mlx-lm
+	// adds the 1 to those whose mean is below a half. Its checkpoints have experts stacked, under a
+	// name of its own.
+	CentredByMean bool
 	// FloatRouter means that routers are never quantised: they work on the numbers as trained.
 	FloatRouter bool
 	// InTurns means that experts that are stacked as they were trained have gate and up in turns,

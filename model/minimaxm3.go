@@ -9,7 +9,7 @@ var miniMaxM3 = family{
 		dense: "dense_intermediate_size"},
 	activation: "swigluoai",
 	defaults:   defaults{rotaryFactor: 1, normTopK: true},
-	checkpoint: Checkpoint{Rename: miniMaxM2.checkpoint.Rename, FloatRouter: true, TrainedAlone: true},
+	checkpoint: Checkpoint{Rename: miniMaxM2.checkpoint.Rename, FloatRouter: true, AlwaysCentred: true},
 	parse:      parseMiniMaxM3,
 }
 

@@ -16,10 +16,13 @@ var step35 = family{
 	defaults: defaults{rotaryFactor: 1, normTopK: true},
 	checkpoint: Checkpoint{
 		Rename: []string{
+			// as mlx-lm stores them
+			".mlp.gate.gate.", ".mlp.gate.", ".mlp.gate.router_bias", ".mlp.gate.e_score_correction_bias", ".mlp.share_expert.", ".mlp.shared_experts.",
+			// as they were trained
 			".moe.gate.", ".mlp.gate.", ".moe.router_bias", ".mlp.gate.e_score_correction_bias", ".share_expert.", ".mlp.shared_experts.",
 			".moe.gate_proj.", ".mlp.switch_mlp.gate_proj.", ".moe.up_proj.", ".mlp.switch_mlp.up_proj.", ".moe.down_proj.", ".mlp.switch_mlp.down_proj.",
 		},
-		FloatRouter: true, TrainedAlone: true,
+		FloatRouter: true, CentredByMean: true,
 	},
 	parse: parseStep35,
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -412,34 +411,4 @@ func TestConvertBitsOfWideCodes(t *testing.T) {
 	sameBytes(t, "codes", codes, w.Data)
 	sameBytes(t, "scales", scales, s.Data)
 	sameBytes(t, "biases", biases, b.Data)
-}
-
-// Norms of a family that stores w of 1+w and has no convolution are known of checkpoints as they
-// were trained: one of mlx-lm, whose experts are stacked, is refused.
-func TestConvertRefusesUnknownNorms(t *testing.T) {
-	src, err := safetensors.OpenDir(fixtures.Dir(t, fixtures.MiniMaxM3BF16))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	var all []safetensors.Tensor
-	for _, name := range src.Names() {
-		x, _ := src.Tensor(name)
-		all = append(all, x)
-	}
-	all = append(all, safetensors.Tensor{Name: "language_model.model.layers.1.mlp.switch_mlp.gate_proj.weight", DType: safetensors.BF16, Shape: []int{1}, Data: make([]byte, 2)})
-	dir := t.TempDir()
-	config, err := os.ReadFile(filepath.Join(fixtures.Dir(t, fixtures.MiniMaxM3BF16), "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), all, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := convert.Convert(context.Background(), dir, filepath.Join(t.TempDir(), "pack"), convert.Options{}); err == nil || !strings.Contains(err.Error(), "norms may be of 1+w or of w") {
-		t.Errorf("got %v", err)
-	}
 }

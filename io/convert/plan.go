@@ -48,8 +48,10 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	specs := dense(cfg, src)
 	var err error
 	switch c := cfg.Arch.Checkpoint(); {
-	case c.TrainedAlone:
-		err = src.trainedAlone()
+	case c.AlwaysCentred:
+		src.raw = true
+	case c.CentredByMean:
+		src.detectMean()
 	case c.ZeroCentred:
 		err = src.detectRaw(specs)
 	}

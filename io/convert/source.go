@@ -163,15 +163,40 @@ func (s *source) detectRaw(specs []spec) error {
 	return nil
 }
 
-// trainedAlone sets raw for a family that has no convolutions. What mlx-lm has converted, with
-// experts under a name of its own, is refused: nothing would tell what it has made of the norms.
-func (s *source) trainedAlone() error {
+// detectMean sets raw for a family without convolutions. What mlx-lm has converted has experts
+// under a name of its own. There norms hold 1+w, and it would add another 1 to one whose mean is
+// below a half when it loads the checkpoint, so that none is written on purpose: such a norm is
+// refused. (sanitize in mlx_lm/models/step3p5.py.)
+func (s *source) detectMean() {
+	s.raw = true
 	for _, name := range s.names {
 		if strings.Contains(name, ".switch_mlp.") {
-			return &SourceError{Tensor: name, Got: "of a checkpoint that mlx-lm has converted, whose norms may be of 1+w or of w", Want: "the checkpoint as it was trained"}
+			s.raw = false
 		}
 	}
-	s.raw = true
+	if s.raw {
+		return
+	}
+	for pack := range s.names {
+		if t, _ := s.peek(pack); strings.HasSuffix(pack, "norm.weight") {
+			s.checks = append(s.checks, check{t, func() error { return checkMean(t) }})
+		}
+	}
+}
+
+// checkMean reports a norm of 1+w with a mean below a half.
+func checkMean(t safetensors.Tensor) error {
+	values := make([]float32, t.Elements())
+	if err := t.Floats(values, 0); err != nil {
+		return fmt.Errorf("convert: %w", err)
+	}
+	mean := 0.0
+	for _, x := range values {
+		mean += float64(x) / float64(len(values))
+	}
+	if mean < 0.5 {
+		return &SourceError{Tensor: t.Name, Got: fmt.Sprintf("a mean of %.2g in a checkpoint that mlx-lm has converted, whose norms are of 1+w", mean), Want: "0.5 or more"}
+	}
 	return nil
 }
 
