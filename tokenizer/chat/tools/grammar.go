@@ -40,7 +40,9 @@ func (s Syntax) TextGrammar() Grammar {
 	if s.Calls == None {
 		return Grammar{Rules: `root ::= .*`}
 	}
-	return Grammar{Rules: "root ::= " + newMarkTree(s.Opens()...).without()}
+	var g grammarMaker
+	markRules(g.define, "root", false, s.Opens()...)
+	return Grammar{Rules: g.rules.String()}
 }
 
 // CallGrammar returns the answers that call functions of a list and say nothing else: one call, or

@@ -12,7 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-var allFormats = []Format{Hermes, Coder, DeepSeek, Kimi, GLM, MiniMax, Hunyuan, Mistral, Harmony}
+var allFormats = []Format{Hermes, Coder, DeepSeek, Kimi, GLM, MiniMax, MiniMax3, Hunyuan, Mistral, Harmony}
 
 func compiled(t testing.TB, g Grammar) *constraint.Grammar {
 	t.Helper()
@@ -113,8 +113,17 @@ func TestCallGrammar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Of lists and objects not all forms have a grammar.
+	plain, err := chat.ReadTools(strings.NewReader(strings.NewReplacer(`"o": {"$ref": "#/$defs/o"}, `, "", `, "maybe": {"type": ["null", "array"], "items": {"const": 1}}`, "").Replace(strictTools)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	random, v := rand.New(rand.NewPCG(1, 2)), bytesOnly()
 	for _, format := range allFormats {
+		list := list
+		if format == MiniMax3 {
+			list = plain
+		}
 		for _, many := range []bool{false, true} {
 			g, err := Syntax{Calls: format}.CallGrammar(list, many)
 			if err != nil {
@@ -189,6 +198,8 @@ func TestGrammarRefuses(t *testing.T) {
 		{`[{"name": "f", "parameters": {"properties": {"x": {"enum": []}}}}]`, "enum is empty", []Format{Coder, GLM, MiniMax}},
 		{`[{"name": "f", "parameters": {"properties": []}}]`, "its properties", []Format{Coder, GLM, MiniMax}},
 		{`[{"name": "f", "parameters": {"properties": {}, "required": 1}}]`, "its required parameters", []Format{Coder, GLM, MiniMax}},
+		{`[{"name": "f", "parameters": {"properties": {"x": {"type": ["string", "array"]}}}}]`, "its parameter x: this form of calls nests", []Format{MiniMax3}},
+		{`[{"name": "f", "parameters": {"properties": {"x y": {"type": "string"}}}}]`, `"x y"`, []Format{MiniMax3}},
 	} {
 		list, err := chat.ReadTools(strings.NewReader(c.tools))
 		if err != nil {

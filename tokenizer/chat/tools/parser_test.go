@@ -200,6 +200,23 @@ func TestAnswers(t *testing.T) {
 			"<tool_calls:opensource><tool_call:opensource>f<tool_sep:opensource>{}</tool_call:opensource>b", "", nil, true},
 		{"two calls, the first wrong", "<minimax:tool_call><invoke name=\"f\">x</invoke><invoke name=\"g\"></invoke></minimax:tool_call>", MiniMax,
 			"<minimax:tool_call><invoke name=\"f\">x</invoke>", "", []chat.ToolCall{{ID: "call_1", Name: "g", Arguments: "{}"}}, true},
+		{"Step-3.5, no line feeds", "<tool_call>\n<function=f>\n<parameter=text>Paris</parameter>\n<parameter=n>\n2\n</parameter>\n</function>\n</tool_call>", Coder,
+			"", "", one("f", `{"text": "Paris", "n": 2}`), false},
+		{"M3, plain values", "So.\nW<tool_call>\nW<invoke name=\"f\">W<text> <b>5W</text>W<n>5W</n>W<yes>trueW</yes>W<either>aW</either>\nW</invoke>\nW</tool_call>", MiniMax3,
+			"So.", "", one("f", `{"text": " <b>5", "n": 5, "yes": true, "either": "a"}`), false},
+		{"M3, lists and objects", "W<tool_call>W<invoke name=\"f\">W<list>W<item>1W</item>\nW<item>W<a>xW</a>W<b>W<item>W</item>W</b>W</item>W</list>W<any>W<k>W<item>vW</item>W</k>W<item>wW</item>W</any>W</invoke>W</tool_call>", MiniMax3,
+			"", "", one("f", `{"list": [1, {"a": "x", "b": [""]}], "any": {"k": ["v"], "item": "w"}}`), false},
+		{"M3, empty values", "W<tool_call>W<invoke name=\"f\">W<list>W</list>W<maybe>W</maybe>W<text>W</text>W<any>W</any>W</invoke>W<invoke name=\"g\">W</invoke>W</tool_call>", MiniMax3,
+			"", "", []chat.ToolCall{{ID: "call_0", Name: "f", Arguments: `{"list": [], "maybe": {}, "text": "", "any": ""}`}, {ID: "call_1", Name: "g", Arguments: "{}"}}, false},
+		{"M3, text beside tags", "W<tool_call>W<invoke name=\"f\">W<list>aW<item>1W</item>W</list>W</invoke>W</tool_call>b", MiniMax3,
+			"W<tool_call>W<invoke name=\"f\">W<list>aW<item>1W</item>W</list>W</invoke>b", "", nil, true},
+		{"M3, tags that cross", "W<tool_call>W<invoke name=\"f\">W<any>W<a>W<b>1W</a>W</b>W</any>W</invoke>W</tool_call>", MiniMax3,
+			"W<tool_call>W<invoke name=\"f\">W<any>W<a>W<b>1W</a>W</b>W</any>W</invoke>", "", nil, true},
+		{"M3, a member twice", "W<tool_call>W<invoke name=\"f\">W<any>W<a>1W</a>W<a>2W</a>W</any>W</invoke>W</tool_call>", MiniMax3,
+			"W<tool_call>W<invoke name=\"f\">W<any>W<a>1W</a>W<a>2W</a>W</any>W</invoke>", "", nil, true},
+		{"M3, cut within a list", "W<tool_call>W<invoke name=\"f\">W<list>W<item>1W</item>", MiniMax3, "W<tool_call>W<invoke name=\"f\">W<list>W<item>1W</item>", "", nil, true},
+		{"M3, as M2 writes", "W<tool_call>W<invoke name=\"f\"><parameter name=\"n\">1</parameter>W</invoke>W</tool_call>", MiniMax3,
+			"W<tool_call>W<invoke name=\"f\"><parameter name=\"n\">1</parameter>W</invoke>", "", nil, true},
 		{"a call ends the reasoning", "<think>hm<|tool_calls_section_begin|><|tool_call_begin|>functions.f:3<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Kimi,
 			"", "hm", []chat.ToolCall{{ID: "functions.f:3", Name: "f", Arguments: "{}"}}, false},
 		{"harmony, thought and said", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>So.<|return|>", Harmony, "So.", "Hm.", nil, false},
@@ -222,6 +239,9 @@ func TestAnswers(t *testing.T) {
 			"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n{}<｜tool▁call▁end｜>", "", nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.format == MiniMax3 {
+				c.answer, c.said = strings.ReplaceAll(c.answer, "W<", miniMaxWord+"<"), strings.ReplaceAll(c.said, "W<", miniMaxWord+"<")
+			}
 			events := check(t, Syntax{c.format, chat.Think}, Options{Tools: tools(t)}, c.answer)
 			var b Builder
 			b.Add(events...)
@@ -259,6 +279,7 @@ func FuzzParser(f *testing.F) {
 	for _, s := range []string{"<think>a</think>b<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, true]}}\n</tool_call>",
 		"<tool_call><function=f><parameter=text>\na\n</parameter></function></tool_call>", "<tool_call>f\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
 		"<minimax:tool_call><invoke name=\"f\"><parameter name=\"text\">a</parameter></invoke></minimax:tool_call>",
+		strings.ReplaceAll("W<tool_call>W<invoke name=\"f\">W<list>W<item>1W</item>W<item>W<a>xW</a>W</item>W</list>W<text>aW</text>W</invoke>W</tool_call>", "W", miniMaxWord),
 		"<｜tool▁calls▁begin｜>function:f\n```json\n{}\n```<｜tool▁calls▁end｜>", "<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
 		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>"} {
 		f.Add(s, 1)
@@ -287,4 +308,23 @@ func FuzzParser(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Schemas say what is within lists and objects of MiniMax M3, through references and alternatives.
+func TestNestedTypes(t *testing.T) {
+	list, err := chat.ReadTools(strings.NewReader(`[{"name": "order", "parameters": {"type": "object", "properties": {
+		"user": {"type": "string"}, "ship": {"$ref": "#/$defs/place"}, "items": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/line"}}, {"type": "null"}]},
+		"map": {"type": "object", "additionalProperties": {"type": "string"}}, "odd": {"type": "object", "properties": {"item": {"type": "integer"}}}},
+		"$defs": {"place": {"type": "object", "properties": {"zip": {"type": "string"}, "at": {"type": "array", "items": {"type": "number"}}}},
+			"line": {"type": "object", "properties": {"sku": {"type": "string"}, "qty": {"type": "integer"}}}}}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := strings.ReplaceAll(`W<tool_call>W<invoke name="order">W<user>42W</user>W<ship>W<zip>018956W</zip>W<at>W<item>1.5W</item>W<item>2W</item>W</at>W</ship>`+
+		`W<items>W<item>W<sku>7W</sku>W<qty>2W</qty>W</item>W</items>W<map>W<a>1W</a>W</map>W<odd>W<item>3W</item>W</odd>W</invoke>W</tool_call>`, "W<", miniMaxWord+"<")
+	got := message(check(t, Syntax{MiniMax3, chat.Marks{}}, Options{Tools: list}, answer))
+	const want = `{"user": "42", "ship": {"zip": "018956", "at": [1.5, 2]}, "items": [{"sku": "7", "qty": 2}], "map": {"a": "1"}, "odd": {"item": 3}}`
+	if len(got.ToolCalls) != 1 || got.ToolCalls[0].Arguments != want {
+		t.Errorf("read %+v, want %s", got.ToolCalls, want)
+	}
 }

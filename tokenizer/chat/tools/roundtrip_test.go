@@ -13,7 +13,7 @@ import (
 func TestRoundTrip(t *testing.T) {
 	const arguments = `{"text": " <b>\n\"é\\n\" 5 \t", "n": -3, "x": 2.5e3, "yes": true, "maybe": null, "list": [1, {"a": "]"}], "pick": "1", "any": {"k": ["v"]}, "either": 7}`
 	for file, format := range map[string]Format{
-		"hermes": Hermes, "coder": Coder, "deepseek3": DeepSeek, "deepseek31": DeepSeek, "kimi": Kimi, "glm": GLM, "minimax": MiniMax, "hunyuan": Hunyuan, "mistral": Mistral,
+		"hermes": Hermes, "coder": Coder, "deepseek3": DeepSeek, "deepseek31": DeepSeek, "kimi": Kimi, "glm": GLM, "minimax": MiniMax, "minimax3": MiniMax3, "hunyuan": Hunyuan, "mistral": Mistral,
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", file+".jinja"))
 		if err != nil {
@@ -26,6 +26,9 @@ func TestRoundTrip(t *testing.T) {
 		s := Detect(template.Source(), "")
 		if s.Calls != format {
 			t.Errorf("%s: told to be %q, want %q", file, s.Calls, format)
+		}
+		if format == MiniMax3 && s.Reasoning.Begin != "<mm:think>" {
+			t.Errorf("%s: reasoning is between %v", file, s.Reasoning)
 		}
 		for _, said := range []string{"", "Let me see."} {
 			asks := []chat.Message{{Role: chat.User, Content: "?"}}
@@ -44,11 +47,11 @@ func TestRoundTrip(t *testing.T) {
 				continue
 			}
 			grammar, err := s.CallGrammar(tools(t), true)
-			if err != nil {
+			if err != nil && (format != MiniMax3 || !strings.Contains(err.Error(), "nests lists and objects in tags")) {
 				t.Fatal(err)
 			}
 			// Python's names of values are read, but a bounded answer has those of JSON.
-			if said == "" && format != Coder && !compiled(t, grammar).Matches(answer) {
+			if err == nil && said == "" && format != Coder && !compiled(t, grammar).Matches(answer) {
 				t.Errorf("%s: %q is not of the grammar of calls\n%s", file, answer, grammar.Rules)
 			}
 			for i, c := range got.ToolCalls {

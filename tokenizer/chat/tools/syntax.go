@@ -18,6 +18,7 @@ const (
 	Kimi     Format = "kimi"     // Kimi K2: <|tool_calls_section_begin|>
 	GLM      Format = "glm"      // GLM 4.5 to 4.7: <arg_key> and <arg_value>
 	MiniMax  Format = "minimax"  // MiniMax M2: <minimax:tool_call>
+	MiniMax3 Format = "minimax3" // MiniMax M3: ]<]minimax[>[ before each tag
 	Hunyuan  Format = "hunyuan"  // Hy3: <tool_calls:opensource>
 	Mistral  Format = "mistral"  // Mistral Small 4: [TOOL_CALLS] and [ARGS]
 	Harmony  Format = "harmony"  // gpt-oss: <|channel|>commentary to=functions.NAME
@@ -30,7 +31,7 @@ type Syntax struct {
 }
 
 var forms = map[Format]form{
-	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax, Hunyuan: hunyuan,
+	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax, MiniMax3: miniMax3, Hunyuan: hunyuan,
 	Mistral: mistralForm{}, Harmony: harmonyForm{},
 }
 
@@ -43,6 +44,7 @@ var signs = []struct {
 	{"<arg_key>", GLM},
 	{"<tool_calls:opensource>", Hunyuan},
 	{"[ARGS]", Mistral},
+	{miniMaxWord, MiniMax3},
 	{"<minimax:tool_call>", MiniMax},
 	{"<function=", Coder},
 	{"<｜tool▁calls▁begin｜>", DeepSeek},
@@ -52,7 +54,7 @@ var signs = []struct {
 
 // reasons are marks of reasoning that templates hold.
 var reasons = []chat.Marks{chat.Think, {Begin: "[THINK]", End: "[/THINK]"}, {Begin: "<seed:think>", End: "</seed:think>"},
-	{Begin: "<think:opensource>", End: "</think:opensource>"}}
+	{Begin: "<think:opensource>", End: "</think:opensource>"}, {Begin: "<mm:think>", End: "</mm:think>"}}
 
 // Detect tells the syntax of a model from the text of its chat template: by the marks that the
 // template itself writes around calls and reasoning. A family trains models on several forms, and

@@ -36,7 +36,8 @@ import "strings"
 //	</tool_call:opensource>
 //	</tool_calls:opensource>
 //
-// Nothing is quoted: a value ends at its tag, whatever it is.
+// Nothing is quoted: a value ends at its tag, whatever it is. MiniMax M3 has a word before each
+// tag, see nested.go.
 type xmlForm struct {
 	section, sectionEnd string // GLM has none: a call is a section
 	call, callEnd       string
@@ -46,6 +47,7 @@ type xmlForm struct {
 	valueEnd            string
 	lines               bool // a line feed on each side of a value is no part of it
 	loose               bool // models forget the section around a call
+	nested              bool // tags are named after parameters, and lists and objects are tags within
 }
 
 var coder = &xmlForm{
@@ -164,7 +166,10 @@ func (f *xmlForm) readName(p *Parser) bool {
 
 // readParam reads what begins a parameter, or ends the call.
 func (f *xmlForm) readParam(p *Parser) bool {
-	mark, ok := p.next(f.param, f.callEnd)
+	mark, ok := p.next(f.callEnd)
+	if ok && mark == "" {
+		mark, ok = p.next(f.param)
+	}
 	switch {
 	case !ok:
 		return false
@@ -200,12 +205,18 @@ func (f *xmlForm) readKey(p *Parser) bool {
 		return p.final && p.fail()
 	}
 	p.xml.key = strings.TrimSpace(p.buf[:at])
+	if f.nested && (p.xml.key == "" || strings.ContainsAny(p.xml.key, notInTags)) {
+		return p.fail()
+	}
 	p.take(at + len(f.keyEnd))
 	p.xml.types = p.typesOf(p.xml.function, p.xml.key)
 	p.xml.open, p.xml.skip = false, f.lines
 	p.state = f.readValue
-	if f.value != "" {
+	switch {
+	case f.value != "":
 		p.state = f.readValueMark
+	case f.nested && !p.xml.types.onlyText():
+		p.state = f.readTree
 	}
 	return true
 }
@@ -233,10 +244,11 @@ func (f *xmlForm) readValue(p *Parser) bool {
 		x.skip = false
 		p.take(len(p.buf) - len(strings.TrimPrefix(p.buf, "\n")))
 	}
-	at := strings.Index(p.buf, f.valueEnd)
+	mark := f.endOf(x.key)
+	at := strings.Index(p.buf, mark)
 	end := at
 	if at < 0 {
-		end = len(p.buf) - overlap(p.buf, f.valueEnd)
+		end = len(p.buf) - overlap(p.buf, mark)
 	}
 	if f.lines {
 		end = len(strings.TrimSuffix(p.buf[:end], "\n"))
@@ -250,7 +262,7 @@ func (f *xmlForm) readValue(p *Parser) bool {
 		return p.final && p.fail()
 	}
 	value := p.buf[:end]
-	p.take(len(value) + strings.Index(tag, f.valueEnd) + len(f.valueEnd))
+	p.take(len(value) + strings.Index(tag, mark) + len(mark))
 	if x.types.onlyText() {
 		p.arguments(`"`)
 	} else {

@@ -26,13 +26,13 @@ func (f *xmlForm) callRule(g *grammarMaker, function *chat.Function, number stri
 		return "", fmt.Errorf("its properties: %w", err)
 	}
 	rule := literal(f.call+function.Name()+f.nameEnd) + ` "\n"?`
-	for _, name := range names {
-		if strings.ContainsAny(name, "<>\"\n") {
+	for i, name := range names {
+		if strings.ContainsAny(name, "<>\"\n") || f.nested && strings.ContainsAny(name, notInTags) {
 			return "", fmt.Errorf("the name of its parameter %q has characters that calls cannot have", name)
 		}
-		own := fmt.Sprintf("value-%s-%d", number, len(g.schemas))
+		own := fmt.Sprintf("value-%s-%d", number, i)
 		g.names[own] = "the parameter " + name + " of the function " + function.Name()
-		value, err := f.valueRule(g, schema, properties[name], own)
+		value, err := f.valueRule(g, schema, properties[name], own, f.endOf(name))
 		if err != nil {
 			return "", fmt.Errorf("its parameter %s: %w", name, err)
 		}
@@ -56,24 +56,28 @@ func (f *xmlForm) callRule(g *grammarMaker, function *chat.Function, number stri
 }
 
 // valueRule returns how a value with the tag that ends it is written.
-func (f *xmlForm) valueRule(g *grammarMaker, root map[string]json.RawMessage, raw json.RawMessage, name string) (string, error) {
-	begin, end := "", literal(f.valueEnd)
+func (f *xmlForm) valueRule(g *grammarMaker, root map[string]json.RawMessage, raw json.RawMessage, name, tag string) (string, error) {
+	begin, end := "", literal(tag)
 	if f.lines {
-		begin, end = `"\n" `, literal("\n"+f.valueEnd)
+		begin, end = `"\n" `, literal("\n"+tag)
 	}
 	whole, err := json.Marshal(root)
 	if err != nil {
 		return "", err
 	}
-	switch texts, err := f.enum(raw); {
+	switch texts, err := enumTexts(raw, tag); {
 	case err != nil:
 		return "", err
 	case texts != nil:
 		return begin + "(" + strings.Join(texts, " | ") + ") " + end, nil
 	}
-	if t := schemaTypes(whole, raw, 0); t == 0 || t&typeString != 0 {
-		tree := newMarkTree(f.valueEnd)
-		return begin + tree.without() + " " + literal(f.valueEnd), nil
+	t := schemaTypes(whole, raw, 0)
+	if f.nested && (t == 0 || t&(typeArray|typeObject) != 0) {
+		return "", errNested
+	}
+	if t == 0 || t&typeString != 0 {
+		markRules(g.define, name, true, tag)
+		return begin + name, nil
 	}
 	if g.schemas[name], err = valueSchema(root, raw); err != nil {
 		return "", err
@@ -81,8 +85,9 @@ func (f *xmlForm) valueRule(g *grammarMaker, root map[string]json.RawMessage, ra
 	return begin + name + " " + end, nil
 }
 
-// enum returns the literals of a schema that lists its values, nil of another.
-func (f *xmlForm) enum(raw json.RawMessage) (literals []string, err error) {
+// enumTexts returns the literals of a schema that lists its values, nil of another. None may hold
+// the tag that ends a value.
+func enumTexts(raw json.RawMessage, tag string) (literals []string, err error) {
 	var s struct{ Enum, Const json.RawMessage }
 	if json.Unmarshal(raw, &s) != nil || s.Enum == nil && s.Const == nil {
 		return nil, nil // what is not an object says nothing, or is refused below
@@ -95,7 +100,7 @@ func (f *xmlForm) enum(raw json.RawMessage) (literals []string, err error) {
 	}
 	for _, v := range values {
 		text := string(v)
-		if json.Unmarshal(v, &text) == nil && strings.Contains(text, f.valueEnd) {
+		if json.Unmarshal(v, &text) == nil && strings.Contains(text, tag) {
 			return nil, fmt.Errorf("its value %s holds what ends a value", v)
 		}
 		literals = append(literals, literal(text))
