@@ -54,6 +54,9 @@
 //   - demand read, speculative read: a read for a pick, a read for a hint. Those of steps that
 //     decode are urgent (Rank).
 //   - hit, miss: a use that finds its expert in a slot or on its way there; a use that does not.
+//   - host: another process, on this machine or elsewhere, that computes uses for this engine
+//     (actors/remote/host). The host's memory, of a device with memory of its own, is another thing.
+//   - question: some uses of a plan that a host is to compute (Ask). They are away meanwhile.
 //   - load: the uses of one plan on their way from expert-IO to dispatch.
 //   - wave: those uses of a load that one submission computes.
 //   - account: what a request was given and what that cost. What no request asked for is nobody's.
@@ -186,6 +189,8 @@
 //	LayerRouted        router -> expert-IO     the plan, shared and read-only
 //	ExpertsRead        read pool -> expert-IO  the end of one read; the slot's bytes come back
 //	ReadOverdue        read pool -> expert-IO  a read that does not end; its bytes stay away
+//	ExpertsAnswered    remote -> expert-IO     what an expert host has computed; rows pass on
+//	HostChanged        remote -> expert-IO     an expert host may be asked, or not any more
 //	WaveResident       expert-IO -> dispatch   uses of a plan; their slots pass on
 //	WaveSubmitted      dispatch -> combine     the ticket; slots and, at the end, the plan pass on
 //	LayerSubmitted     dispatch -> sequencer   which layers, and whom they have lost

@@ -60,6 +60,8 @@ const (
 	KindLayerRouted
 	KindExpertsRead
 	KindReadOverdue
+	KindExpertsAnswered
+	KindHostChanged
 	KindWaveResident
 	KindWaveSubmitted
 	KindLayerSubmitted
@@ -125,6 +127,8 @@ var blanks = [NumKinds]Message{
 	KindLayerRouted:          (*LayerRouted)(nil),
 	KindExpertsRead:          (*ExpertsRead)(nil),
 	KindReadOverdue:          (*ReadOverdue)(nil),
+	KindExpertsAnswered:      (*ExpertsAnswered)(nil),
+	KindHostChanged:          (*HostChanged)(nil),
 	KindWaveResident:         (*WaveResident)(nil),
 	KindWaveSubmitted:        (*WaveSubmitted)(nil),
 	KindLayerSubmitted:       (*LayerSubmitted)(nil),

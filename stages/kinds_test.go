@@ -38,8 +38,8 @@ func fill(v reflect.Value) {
 // fills anew. Slices that pass hands stay with who has them.
 func TestSpentEmpties(t *testing.T) {
 	keeps := map[string][]string{
-		"PrefetchExperts": {"Experts", "Chances"}, "PicksReady": {"Picks", "Weights"}, "ScoresAhead": {"Scores"},
-		"WaveResident": {"Uses"}, "StepRouted": {"Picks"},
+		"PrefetchExperts": {"Experts", "Chances"}, "PicksReady": {"Picks", "Weights", "Inputs"}, "ScoresAhead": {"Scores"},
+		"WaveResident": {"Uses", "Answers"}, "StepRouted": {"Picks"},
 	}
 	n := 0
 	for _, blank := range Blanks() {

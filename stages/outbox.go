@@ -24,6 +24,7 @@ type Outbox struct {
 	Reads   []ReadGroup
 	Hurries []Hurry
 	Recalls []Recall
+	Asks    []Ask
 	Parks   []Park
 	Awaits  []Await
 	Sends   []Send
@@ -103,6 +104,17 @@ type Read struct {
 	Layer, Expert int
 }
 
+// Ask asks an expert host for the outputs of some uses of a plan, whose Inputs it needs. Each use
+// is answered once by an ExpertsAnswered, or the rest of them by an error. It is a pure question:
+// what a host does not answer, another one or this machine computes to the same bits.
+type Ask struct {
+	ID   uint64 // 1 or more, given once
+	Host int
+	Step Step
+	Plan *RoutePlan // shared, read-only; the shell copies what it needs
+	Uses []int32    // of the plan, ascending; the core's
+}
+
 // Hurry says that a read that has been asked for has come to have a higher rank: somebody waits for
 // it by now.
 type Hurry struct {
@@ -141,13 +153,14 @@ func (o *Outbox) Answer(to Caller, m Message) { o.Answers = append(o.Answers, An
 // Reset empties the box.
 func (o *Outbox) Reset() {
 	clear(o.Reads)
+	clear(o.Asks)
 	clear(o.Awaits)
 	clear(o.Sends)
 	clear(o.Parks)
 	clear(o.Answers)
 	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
-	o.Hurries, o.Recalls, o.Parks = o.Hurries[:0], o.Recalls[:0], o.Parks[:0]
+	o.Hurries, o.Recalls, o.Asks, o.Parks = o.Hurries[:0], o.Recalls[:0], o.Asks[:0], o.Parks[:0]
 	o.Answers, o.Notes = o.Answers[:0], o.Notes[:0]
 	o.Linger, o.Stint, o.Served, o.Stepped = Linger{}, 0, 0, false
 }

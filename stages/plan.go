@@ -9,6 +9,8 @@ type RoutePlan struct {
 	Weights []float32   // [rows, TopK], what multiplies each pick's output
 	Uses    []ExpertUse // ascending by expert
 	Pairs   []int32     // what the uses' Pairs are slices of
+	// [rows, hidden], what the experts are applied to; empty unless expert hosts are asked
+	Inputs []float32
 	// sequences whose rows could not be routed; their picks are arbitrary, with weights of 0
 	Losses []Loss
 }

@@ -30,6 +30,14 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	d.Accounts = AccountStats{
 		Requests: s.Accounts.Requests.Since(earlier.Accounts.Requests), Nobody: s.Accounts.Nobody.Since(earlier.Accounts.Nobody),
 	}
+	d.Hosts = append([]HostStats(nil), s.Hosts...)
+	for i := range s.Hosts {
+		before := new(HostStats)
+		if i < len(earlier.Hosts) {
+			before = &earlier.Hosts[i]
+		}
+		d.Hosts[i] = s.Hosts[i].since(before)
+	}
 	d.Layers = make([]LayerStats, len(s.Layers))
 	for i := range s.Layers {
 		before := new(LayerStats)
@@ -41,10 +49,25 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	return &d
 }
 
+func (s *HostStats) since(earlier *HostStats) HostStats {
+	d := *s
+	d.Asks -= earlier.Asks
+	d.Failed -= earlier.Failed
+	d.Uses -= earlier.Uses
+	d.BytesOut -= earlier.BytesOut
+	d.BytesIn -= earlier.BytesIn
+	d.Answered -= earlier.Answered
+	d.Waited -= earlier.Waited
+	d.Read -= earlier.Read
+	d.Computed -= earlier.Computed
+	return d
+}
+
 func (s *LayerStats) since(earlier *LayerStats) LayerStats {
 	d := *s
 	d.Hits -= earlier.Hits
 	d.Misses -= earlier.Misses
+	d.Away -= earlier.Away
 	d.BytesRead -= earlier.BytesRead
 	d.BytesAhead -= earlier.BytesAhead
 	d.BytesWarm -= earlier.BytesWarm

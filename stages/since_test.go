@@ -46,7 +46,7 @@ func TestStatsSince(t *testing.T) {
 }
 
 func filled(n int64) *Stats {
-	s := &Stats{Layers: []LayerStats{{Uses: []int64{0}, PrefetchPaused: n == 3}}}
+	s := &Stats{Hosts: make([]HostStats, 1), Layers: []LayerStats{{Uses: []int64{0}, PrefetchPaused: n == 3}}}
 	numbers(reflect.ValueOf(s).Elem(), "", func(_ string, v reflect.Value) { v.SetInt(n) })
 	return s
 }

@@ -65,10 +65,10 @@ func (s *Spent) PrefetchExperts(step Step, ahead int) *PrefetchExperts {
 	return m
 }
 
-// PicksReady returns a message with n Picks and Weights, their values undefined.
-func (s *Spent) PicksReady(step Step, n int) *PicksReady {
+// PicksReady returns a message with n Picks and Weights and some Inputs, their values undefined.
+func (s *Spent) PicksReady(step Step, n, inputs int) *PicksReady {
 	m := s.picks.take()
-	m.Step, m.Picks, m.Weights = step, resize(m.Picks, n), resize(m.Weights, n)
+	m.Step, m.Picks, m.Weights, m.Inputs = step, resize(m.Picks, n), resize(m.Weights, n), resize(m.Inputs, inputs)
 	return m
 }
 
@@ -184,7 +184,7 @@ func (s *Spent) RoutePlan(n, k int) *RoutePlan {
 
 // PlanDone takes a plan back. The device must be done with it, and no stage look at it again.
 func (s *Spent) PlanDone(p *RoutePlan) {
-	*p = RoutePlan{Picks: p.Picks[:0], Weights: p.Weights[:0], Uses: p.Uses[:0], Pairs: p.Pairs[:0]}
+	*p = RoutePlan{Picks: p.Picks[:0], Weights: p.Weights[:0], Uses: p.Uses[:0], Pairs: p.Pairs[:0], Inputs: p.Inputs[:0]}
 	s.plans.put(p)
 }
 

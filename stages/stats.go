@@ -20,6 +20,7 @@ type Stats struct {
 	Memory                   MemoryStats
 	Tracing                  TracingStats
 	Accounts                 AccountStats
+	Hosts                    []HostStats // expert hosts, in the order of Config.Hosts
 
 	Times // of all layers, of the head, and of what belongs to no layer
 }
@@ -28,6 +29,7 @@ type Stats struct {
 // finds its expert resident or being read for a prediction is a hit.
 type LayerStats struct {
 	Hits, Misses int64
+	Away         int64 // of the misses, those that expert hosts computed
 	BytesRead    int64 // for whatever reason
 	BytesAhead   int64 // of these, in speculative reads
 	BytesWarm    int64 // of these, in reads of experts that earlier runs used most
@@ -95,6 +97,18 @@ type ReadStats struct {
 	RunningHigh int           // the most reads under way
 	// of the whole process: page faults that read from the disk
 	MajorFaults int64
+}
+
+// HostStats is what an expert host was asked, and what came of it.
+type HostStats struct {
+	Addr              string
+	Up                bool  // it can be asked now
+	Asks, Failed      int64 // asks, and those of them that went another way
+	Uses              int64 // experts, each with all its rows, that it has computed
+	BytesOut, BytesIn int64
+	// Answered is how long asks took until all was answered, added up. Of that the host says that
+	// the asks' waves Waited for their turn, for reads of its disk, and were Computed.
+	Answered, Waited, Read, Computed time.Duration
 }
 
 // StateStats says which states the engine keeps, and what that was good for.

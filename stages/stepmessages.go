@@ -37,12 +37,15 @@ type PicksReady struct {
 	Step
 	Picks   []int32   // [rows, TopK], see gpu.Route; passes to the router
 	Weights []float32 // likewise
+	// [rows, hidden], what the experts are applied to, for expert hosts; empty without any. It
+	// passes on.
+	Inputs []float32
 }
 
 func (*PicksReady) MessageKind() Kind { return KindPicksReady }
 
 func (m *PicksReady) spend(s *Spent) {
-	*m = PicksReady{Picks: m.Picks[:0], Weights: m.Weights[:0]}
+	*m = PicksReady{Picks: m.Picks[:0], Weights: m.Weights[:0], Inputs: m.Inputs[:0]}
 	s.picks.put(m)
 }
 
@@ -107,6 +110,34 @@ type ReadOverdue struct {
 
 func (*ReadOverdue) MessageKind() Kind { return KindReadOverdue }
 
+// ExpertsAnswered is what an expert host says to an ask, or what became of it: some of its uses, or
+// an error for all that were not answered before. An ask that is over is answered in vain. Remote
+// to expert-IO.
+type ExpertsAnswered struct {
+	Outside
+	Ask  uint64
+	Uses []AnsweredUse // their Rows pass on
+	Err  error
+}
+
+func (*ExpertsAnswered) MessageKind() Kind { return KindExpertsAnswered }
+
+// AnsweredUse is the output of one expert for the rows that picked it.
+type AnsweredUse struct {
+	Use  int32     // index into Plan.Uses
+	Rows []float32 // [len(Plan.Uses[Use].Pairs), hidden]
+}
+
+// HostChanged says what may be asked of an expert host from now on. Remote to expert-IO.
+type HostChanged struct {
+	Outside
+	Host    int // as in Ask
+	Experts int // for how many it has memory; 0: it cannot be asked
+	Asks    int // how many it takes at once
+}
+
+func (*HostChanged) MessageKind() Kind { return KindHostChanged }
+
 // WaveResident tells dispatch that some experts of a plan are in memory and are to be computed: a
 // wave. Each use of a plan is in one wave; which, and how many there are, depends on what was in
 // memory when. Expert-IO to dispatch. The slots pass to dispatch and come home in SlotsReleased.
@@ -119,6 +150,8 @@ type WaveResident struct {
 	// indices into Plan.Uses, ascending; none if only lost uses were left for the last wave
 	Uses  []int32
 	Slots []SlotID // [len(Uses)]
+	// Answers are uses that expert hosts have computed. They have no slots.
+	Answers []AnsweredUse
 	// Losses, with Last, names the sequences whose rows the layer could not be computed for.
 	// Shared, read-only.
 	Losses []Loss
@@ -127,7 +160,8 @@ type WaveResident struct {
 func (*WaveResident) MessageKind() Kind { return KindWaveResident }
 
 func (m *WaveResident) spend(s *Spent) {
-	*m = WaveResident{Uses: m.Uses[:0]}
+	clear(m.Answers)
+	*m = WaveResident{Uses: m.Uses[:0], Answers: m.Answers[:0]}
 	s.residents.put(m)
 }
 

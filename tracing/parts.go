@@ -47,7 +47,7 @@ func (e *Emitter) parts(t *tree) *parts {
 		p.submitted(&t.submissions[i])
 	}
 	for i := range t.uses {
-		if l := p.layer(t.uses[i].Layer); l != nil && t.uses[i].Found == record.Missing {
+		if l := p.layer(t.uses[i].Layer); l != nil && (t.uses[i].Found == record.Missing || t.uses[i].Found == record.Away) {
 			l.misses++
 			p.misses++
 		} else if l != nil {

@@ -36,6 +36,8 @@ type Config struct {
 	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells
 	// of, and that a layer's picks stay on the device.
 	Resident bool
+	// Away means that expert hosts may be asked: the experts' input goes up with the picks.
+	Away bool
 	// LayerTimes has a resident device mark the end of each layer where several are one submission
 	// (gpu.Mark, with the layer as its tag).
 	LayerTimes bool

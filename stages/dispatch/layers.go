@@ -54,10 +54,13 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
 	c.encodeMixer(r, l, m.Batch, m.Layer)
 	layer := &c.net.layers[m.Layer]
-	a := awaited{lane: l, step: m.Step, picks: out.Spent().PicksReady(m.Step, l.rows*c.cfg.TopK)}
+	a := awaited{lane: l, step: m.Step, picks: out.Spent().PicksReady(m.Step, l.rows*c.cfg.TopK, c.inputs(l.rows))}
 	c.encodeRoute(r, l, m.Batch, m.Layer, l.chosen, l.chosenWeights)
 	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
 	r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
+	if len(a.picks.Inputs) > 0 {
+		r.EncodeDownload(gpu.Download{Src: l.normed, Dst: gpu.FloatBytes(a.picks.Inputs)})
+	}
 	l.tapRoute(&r.Commands, l.chosen, l.chosenWeights)
 	if err := c.await(r, a, out); err != nil {
 		return err
@@ -70,6 +73,14 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	t, err := c.submit(r)
 	l.sharedDone, l.sharedID = t, c.lastTicket
 	return err
+}
+
+// inputs returns how many numbers of the experts' input go up with the picks of some rows.
+func (c *Core) inputs(rows int) int {
+	if !c.cfg.Away {
+		return 0
+	}
+	return rows * c.cfg.Model.HiddenSize
 }
 
 // submitAhead applies the routers of the next layers to this one's router input.
@@ -241,6 +252,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		c.gather(r, m)
 		c.encodeExperts(r, l, m.Layer, &r.wave, gpu.List[int32]{Host: r.picks})
 	}
+	c.encodeAnswers(r, l, m)
 	if m.Last {
 		c.encodeCombine(r, l, m.Layer, gpu.List[float32]{Host: m.Plan.Weights})
 	}
@@ -278,6 +290,17 @@ func (c *Core) gather(r *recording, m *stages.WaveResident) {
 	}
 }
 
+// encodeAnswers puts what expert hosts have computed where the device would have.
+func (c *Core) encodeAnswers(r *recording, l *lane, m *stages.WaveResident) {
+	n := c.cfg.Model.HiddenSize
+	for i := range m.Answers {
+		a := &m.Answers[i]
+		for j, pair := range m.Plan.Uses[a.Use].Pairs {
+			r.EncodeUpload(gpu.Upload{Dst: l.routed.Floats(int(pair) * n), Src: gpu.FloatBytes(a.Rows[j*n : (j+1)*n])})
+		}
+	}
+}
+
 // encodeExperts computes the routed experts of a layer's table that the picks name.
 func (c *Core) encodeExperts(r *recording, l *lane, layer int, table *gpu.ExpertTable, picks gpu.List[int32]) {
 	r.EncodeExperts(gpu.Experts{
@@ -297,7 +320,7 @@ func (c *Core) sendHome(m *stages.WaveResident, out *stages.Outbox) {
 // fits reports whether a wave is one of its plan. Only one that ends a layer with losses may be
 // empty.
 func fits(m *stages.WaveResident) bool {
-	if m.Plan == nil || len(m.Uses) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) {
+	if m.Plan == nil || len(m.Uses)+len(m.Answers) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) {
 		return false
 	}
 	for i, u := range m.Uses {

@@ -21,6 +21,12 @@ type Config struct {
 	Reads int
 	// Mapped means that slot layer·Experts+expert always holds that expert.
 	Mapped bool
+	// Single means that a step is a single layer, as on an expert host.
+	Single bool
+	// Hosts is how many expert hosts there are; none can be asked before a HostChanged says so.
+	Hosts int
+	// AskPicks is the most picks of one ask.
+	AskPicks int
 	// Chances, [Layers·Experts], is the share of rows in earlier runs that used each expert, 0 to
 	// 1; nil if nothing is known.
 	Chances []float64
@@ -39,6 +45,7 @@ type Core struct {
 	reading under // reads under way
 	urgent  urgent
 	warm    warm
+	away    away
 	resize  resize
 	forgets []stages.Caller // of ForgetExperts, not answered yet
 
@@ -78,6 +85,9 @@ func New(cfg Config) (*Core, error) {
 	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}
+	if err := c.away.init(&cfg); err != nil {
+		return nil, err
+	}
 	c.resize.bounds = [2]int{cfg.Slots, cfg.Slots}
 	if !cfg.Mapped {
 		c.seed()
@@ -115,6 +125,12 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		if err := c.readOverdue(m, out); err != nil {
 			return err
 		}
+	case *stages.ExpertsAnswered:
+		c.expertsAnswered(m)
+	case *stages.HostChanged:
+		if err := c.hostChanged(m); err != nil {
+			return err
+		}
 	case *stages.SlotsReleased:
 		if err := c.slotsReleased(m); err != nil {
 			return err
@@ -137,7 +153,10 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.answerForgotten(out)
 	c.shrink(out)
 	c.assign(out)
-	c.send(out)
+	if c.send(out) { // no slots come home to say that others may read
+		c.assign(out)
+		c.send(out)
+	}
 	c.warmUp(out)
 	c.pace.asked(out.Reads)
 	return nil
@@ -252,7 +271,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	for i, l := range c.layers {
 		t := &s.Layers[i]
 		// the router has counted hits that the device routed by itself
-		t.Hits, t.Misses = t.Hits+l.Hits, l.Misses
+		t.Hits, t.Misses, t.Away = t.Hits+l.Hits, l.Misses, l.Away
 		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
 		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
 		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped

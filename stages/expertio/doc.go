@@ -10,6 +10,9 @@
 // may be sent in any order, and so may the experts of one plan. The last wave of a plan says that
 // it is the last.
 //
+// Experts may be computed by hosts, too: other processes that are asked for the outputs of experts
+// that are not in memory here. Their answers come as reads do, and go to dispatch in the waves.
+//
 // There are three kinds of reads: on demand; ahead of demand, for hints; and, while the disk has
 // nothing else to do, for a warm start from the counts of earlier runs. The number of slots may
 // change while the engine runs. If all experts are mapped, every expert has a slot of its own from
@@ -21,6 +24,7 @@
 //	send.go      waves
 //	prefetch.go  hints; pace.go and pause.go decide which are worth a read
 //	urgent.go    what urgent steps have before others
+//	away.go      experts that other machines compute
 //	late.go      reads that fail or do not end
 //	resize.go    another number of slots
 //	forget.go    emptying the slots

@@ -10,24 +10,27 @@ import (
 
 // load is the experts of one layer of one step on their way to dispatch.
 type load struct {
-	step   stages.Step
-	plan   *stages.RoutePlan
-	uses   []use         // of plan.Uses
-	left   int           // uses without a slot
-	ready  int           // uses in memory and not sent
-	unsent int           // uses not sent and not lost
-	waves  int           // sent
-	ended  bool          // the last wave is sent
-	failed error         // set when all sequences are lost
-	losses []stages.Loss // the sequences that are lost
-	short  stall         // it lacks slots, or may not read what it lacks
-	credit stall         // its next wave could be sent but for the ring
+	step     stages.Step
+	plan     *stages.RoutePlan
+	uses     []use         // of plan.Uses
+	left     int           // uses that neither have a slot nor are away
+	ready    int           // uses in memory and not sent
+	unsent   int           // uses not sent and not lost
+	answered int           // uses that hosts have computed and that are not sent
+	waves    int           // sent
+	ended    bool          // the last wave is sent
+	failed   error         // set when all sequences are lost
+	losses   []stages.Loss // the sequences that are lost
+	short    stall         // it lacks slots, or may not read what it lacks
+	credit   stall         // its next wave could be sent but for the ring
 }
 
 // use is one expert of a load.
 type use struct {
-	slot  stages.SlotID // none until there is one
-	state useState
+	slot   stages.SlotID // none until there is one
+	state  useState
+	failed uint32    // the hosts, as bits, that could not compute it
+	rows   []float32 // answered: what a host has computed
 }
 
 type useState uint8
@@ -36,7 +39,9 @@ const (
 	wanted useState = iota // without a slot, or its slot is being read into
 	ready
 	sent
-	lost // its expert could not be read
+	lost     // its expert could not be read
+	asked    // a host computes it
+	answered // a host has
 )
 
 // open reports whether the use has no slot and needs one.
@@ -70,6 +75,7 @@ func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
 // over keeps the memory of a load for the next one.
 func (c *Core) over(l *load) {
 	c.gaveUp(l)
+	clear(l.uses)
 	*l = load{uses: l.uses[:0]}
 	c.spareLoads = append(c.spareLoads, l)
 }
@@ -126,8 +132,8 @@ func (c *Core) assign(out *stages.Outbox) {
 }
 
 // assignLoad gives a load slots and reports whether it has all of them, or what it waits for. It
-// pins what is in memory before it evicts anything. The other experts are read in the order in
-// which they lie in the file.
+// pins what is in memory before it evicts anything. What hosts own they are asked for. The other
+// experts are read in the order in which they lie in the file.
 func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok bool) {
 	st := &c.layers[l.step.Layer]
 	for i := range l.uses {
@@ -147,6 +153,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok 
 			c.hold(l, i, id)
 		}
 	}
+	c.askFor(l, out)
 	first, rank := len(c.reads), stages.RankOf(l.step.Batch.Urgent, false)
 	for i := range l.uses {
 		if !l.uses[i].open() {

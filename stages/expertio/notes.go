@@ -39,7 +39,7 @@ func (n *notes) guess(step stages.StepID, next bool) request {
 
 func (n *notes) warm() request { return request{atNS: n.now} }
 
-// noteUse notes that a use of a load is given its slot.
+// noteUse notes that a use of a load is given its slot, or is computed by a host and has none.
 func (c *Core) noteUse(l *load, use int, id stages.SlotID, found record.Found) {
 	u := &l.plan.Uses[use]
 	r := record.Use{
@@ -48,8 +48,8 @@ func (c *Core) noteUse(l *load, use int, id stages.SlotID, found record.Found) {
 	if c.cfg.Mapped {
 		r.Slot = -1
 	}
-	if s := c.slots.at(id); s.foretold {
-		r.Hint = s.request.hint
+	if id != none && c.slots.at(id).foretold {
+		r.Hint = c.slots.at(id).request.hint
 	}
 	c.notes.log.Uses.Add(r)
 }

@@ -37,7 +37,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	for i, e := range m.Experts {
 		key, chance := m.Layer*c.cfg.Experts+int(e), float64(m.Chances[i])
 		c.slots.foretell(of, key, m.Chances[i])
-		if _, ok := c.slots.find(key); ok {
+		if _, ok := c.slots.find(key); ok || c.elsewhere(key) {
 			continue
 		}
 		saved := min(1, max(0, room-float64(len(c.reads)-first)))

@@ -24,6 +24,11 @@ func (c *Core) AtRest() error {
 	if n := len(c.forgets); n != 0 {
 		return fmt.Errorf("expertio: %d callers wait for experts to be forgotten", n)
 	}
+	for i := range c.away.hosts {
+		if n := c.away.hosts[i].asks; n != 0 {
+			return fmt.Errorf("expertio: %d asks of host %d are counted as under way", n, i)
+		}
+	}
 	return c.slots.atRest()
 }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// send sends the waves that are due, while the ring has credits.
-func (c *Core) send(out *stages.Outbox) {
+// send sends the waves that are due, while the ring has credits. It reports whether an urgent step
+// has ended with a wave that carries no slots.
+func (c *Core) send(out *stages.Outbox) (ended bool) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {
 		ring := &c.ring[l.step.Batch.Order()]
@@ -19,8 +20,9 @@ func (c *Core) send(out *stages.Outbox) {
 		if c.due(l) {
 			c.stopped(l, &l.credit, record.WaveCredit, only(*ring))
 		}
-		if l.unsent == 0 && !l.ended {
+		if l.failed == nil && !l.ended && l.unsent == l.answered {
 			c.sendEnd(l, out)
+			ended = ended || l.step.Batch.Urgent && c.lastOf(l)
 		}
 		if !l.ended {
 			rest = append(rest, l)
@@ -30,6 +32,7 @@ func (c *Core) send(out *stages.Outbox) {
 	}
 	clear(c.queue[len(rest):])
 	c.queue = rest
+	return ended
 }
 
 // due reports whether a wave of the load should be sent now: the rest of the load, a full wave, or,
@@ -37,7 +40,7 @@ func (c *Core) send(out *stages.Outbox) {
 // experts are in memory is one wave. If some are missing, the device computes the others meanwhile.
 // While the device is busy, experts gather, so that quick reads do not make many small waves.
 func (c *Core) due(l *load) bool {
-	return l.failed == nil && l.ready > 0 && (len(c.ring[l.step.Batch.Order()]) == 0 || l.ready == l.unsent || l.ready >= c.cfg.WaveSlots)
+	return l.failed == nil && l.ready > 0 && (len(c.ring[l.step.Batch.Order()]) == 0 || l.ready+l.answered == l.unsent || l.ready >= c.cfg.WaveSlots)
 }
 
 // sendWave sends a wave of what is ready, at most WaveSlots experts.
@@ -58,6 +61,7 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	l.unsent -= len(slots)
 	l.waves++
 	m.Slots, m.Settled = slots, c.settled()
+	c.sendAnswers(l, m)
 	c.end(l, m)
 	ring := &c.ring[m.Batch.Order()]
 	*ring = append(*ring, m.ID)
@@ -66,18 +70,35 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	out.Send(stages.Dispatch, m)
 }
 
-// sendEnd ends a layer whose remaining uses are all lost. It carries no slots and takes no credit.
+// sendAnswers adds what hosts have computed to a wave.
+func (c *Core) sendAnswers(l *load, m *stages.WaveResident) {
+	for i := 0; l.answered > 0; i++ {
+		if u := &l.uses[i]; u.state == answered {
+			m.Answers = append(m.Answers, stages.AnsweredUse{Use: int32(i), Rows: u.rows})
+			u.state, u.rows = sent, nil
+			l.answered--
+			l.unsent--
+		}
+	}
+}
+
+// sendEnd ends a layer whose remaining uses are all lost, or computed by hosts. It carries no slots
+// and takes no credit.
 func (c *Core) sendEnd(l *load, out *stages.Outbox) {
 	m := out.Spent().WaveResident(l.step, l.plan, l.waves)
+	c.sendAnswers(l, m)
 	c.end(l, m)
 	out.Send(stages.Dispatch, m)
 }
+
+// lastOf reports whether a load is the last of its step.
+func (c *Core) lastOf(l *load) bool { return c.cfg.Single || l.step.Layer == c.cfg.Layers-1 }
 
 // end marks the last wave of a load, with what the load has lost.
 func (c *Core) end(l *load, m *stages.WaveResident) {
 	if l.unsent == 0 {
 		l.ended, m.Last, m.Losses = true, true, l.losses
-		if l.step.Layer == c.cfg.Layers-1 {
+		if c.lastOf(l) {
 			c.urgent.end(l.step.ID, c.pace.now)
 		}
 	}
@@ -118,6 +139,7 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 				c.slots.forget(u.slot, l)
 			}
 		}
+		c.abandon(l)
 		c.over(l)
 	}
 	clear(c.queue[len(rest):])

@@ -55,7 +55,7 @@ func (c *Core) warmUp(out *stages.Outbox) {
 		}
 		key := int(c.warm.keys[0])
 		c.warm.keys = c.warm.keys[1:]
-		if _, ok := c.slots.find(key); ok {
+		if _, ok := c.slots.find(key); ok || c.elsewhere(key) {
 			continue
 		}
 		id, _, ok := c.slots.take(key)

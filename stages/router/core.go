@@ -141,6 +141,7 @@ func (c *Core) pick(m *stages.PicksReady, plan *stages.RoutePlan) error {
 	k := c.cfg.TopK
 	copy(plan.Picks, m.Picks)
 	copy(plan.Weights, m.Weights)
+	plan.Inputs, m.Inputs = m.Inputs, plan.Inputs
 	for i, e := range m.Picks {
 		switch {
 		case int(e) >= c.cfg.Experts:

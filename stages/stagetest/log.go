@@ -37,6 +37,8 @@ func looseSender(m stages.Message) string {
 		return "timer"
 	case *stages.StateParked, *stages.StateReturned:
 		return "parking store"
+	case *stages.ExpertsAnswered:
+		return "remote"
 	}
 	return "read pool"
 }

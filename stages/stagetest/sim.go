@@ -22,6 +22,8 @@ type Config struct {
 	// Park does what the parking store is asked for. It runs when the simulated store gets to it; a
 	// state is given up at once.
 	Park func(stages.Park) error
+	// Answer computes a use of an ask, as an expert host does. It runs at once.
+	Answer func(a stages.Ask, use int32) ([]float32, error)
 	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is
 	// late, and it ends some other time. nil means never.
 	Late      func(stages.Read) error
@@ -47,10 +49,11 @@ type Sim struct {
 	cfg Config
 	// from, to; callers are the last sender
 	links [stages.NumStages + 1][stages.NumStages][]stages.Message
-	// TicketDone, ExpertsRead, ReadOverdue, StateParked, StateReturned, LingerOver and StintOver,
-	// in no order
+	// TicketDone, ExpertsRead, ReadOverdue, ExpertsAnswered, StateParked, StateReturned, LingerOver
+	// and StintOver, in no order
 	loose   []stages.Send
 	reads   []simRead
+	asks    []simAsk
 	tier    *hostTier
 	parks   []stages.Park
 	lingers []uint64
@@ -62,8 +65,8 @@ type Sim struct {
 	log     func(from, to string, m stages.Message)
 	// Answers collects what callers are told, in order.
 	Answers []stages.Answer
-	// Events counts what has happened.
-	Events int
+	// Events counts what has happened, and Asked the asks of expert hosts.
+	Events, Asked int
 }
 
 // eventNS is the simulated time from event to event, in nanoseconds.
@@ -121,6 +124,9 @@ func (s *Sim) event() (bool, error) {
 	}
 	for i := range s.reads {
 		choices = append(choices, func() error { s.endRead(i); return nil })
+	}
+	for i := range s.asks {
+		choices = append(choices, func() error { s.endAsk(i); return nil })
 	}
 	if s.tier != nil {
 		choices = append(choices, s.tier.choices()...)
@@ -208,6 +214,9 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		}
 	}
 	if err := s.startReads(); err != nil {
+		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+	}
+	if err := s.startAsks(); err != nil {
 		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
 	}
 	for _, p := range s.out.Parks {

@@ -80,11 +80,12 @@ type tuning struct {
 	// use
 	resident bool
 	// recurrent states that the budget of checkpoints holds
-	kept   int
-	parks  bool // states are parked to make room
-	pages  int  // key-value pages for which there is memory; 0 means 64
-	states int  // recurrent states for which there is memory besides; 0 means 16
-	host   hostTuning
+	kept            int
+	parks           bool // states are parked to make room
+	pages           int  // key-value pages for which there is memory; 0 means 64
+	states          int  // recurrent states for which there is memory besides; 0 means 16
+	host            hostTuning
+	hosts, askPicks int // expert hosts, and the most picks of an ask
 	// most that have memory at once, 0 means any number; most requests that wait for some, 0 means
 	// 100
 	sequences, waiting int
@@ -130,13 +131,14 @@ type simulation struct {
 
 // faults decides what fails. A nil function fails nothing.
 type faults struct {
-	read   func(stages.Read) error   // in place of reading
-	late   func(stages.Read) error   // before a read ends
-	run    func(*gpu.Commands) error // in place of running
-	submit func(*gpu.Commands) error // in place of taking
-	upload func() error              // of a record to a slot, in place of copying
-	pin    func() error              // in place of pinning
-	park   func(stages.Park) error   // in place of parking
+	read   func(stages.Read) error                    // in place of reading
+	late   func(stages.Read) error                    // before a read ends
+	run    func(*gpu.Commands) error                  // in place of running
+	submit func(*gpu.Commands) error                  // in place of taking
+	upload func() error                               // of a record to a slot, in place of copying
+	pin    func() error                               // in place of pinning
+	park   func(stages.Park) error                    // in place of parking
+	answer func(stages.Ask, int32) ([]float32, error) // for expert hosts
 	// what stands before the sequencer, nil: nothing
 	sequencer func(stages.Core) stages.Core
 }
@@ -170,7 +172,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Model: p.cfg, Layout: p.experts.LayoutOf, RecordBytes: lay.Bytes, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps + 1, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
-		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident,
+		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident, Away: tu.hosts > 0,
 	}, p.dev, queue, p.weights, s.slots)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +188,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	eio, err := expertio.New(expertio.Config{
 		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
-		Reads: tu.reads, Chances: chances, Mapped: tu.resident,
+		Reads: tu.reads, Chances: chances, Mapped: tu.resident, Hosts: tu.hosts, AskPicks: tu.askPicks,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +228,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	s.Sim = stagetest.New(stagetest.Config{
 		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r, ExpertBytes: p.experts.Layout().Bytes, ExpertLayers: len(p.cfg.MoELayers()),
-		Late: f.late, Reads: tu.reads, Layers: len(p.cfg.Layers),
+		Answer: f.answer, Late: f.late, Reads: tu.reads, Layers: len(p.cfg.Layers),
 		Park: func(k stages.Park) error {
 			if f.park != nil {
 				if err := f.park(k); err != nil {
@@ -254,6 +256,9 @@ func (s *simulation) meddle() {
 	if s.tu.resize && s.r.IntN(40) == 0 {
 		s.asked++
 		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Memory: s.r.IntN(2) == 0, Caller: "resize"})
+	}
+	if s.tu.hosts > 0 && s.r.IntN(20) == 0 {
+		s.PostTo(stages.ExpertIO, &stages.HostChanged{Host: s.r.IntN(s.tu.hosts), Experts: max(0, s.r.IntN(40)-10), Asks: 1 + s.r.IntN(4)})
 	}
 	if s.tu.resize && s.r.IntN(60) == 0 {
 		s.asked++

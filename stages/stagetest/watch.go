@@ -136,10 +136,10 @@ func (w *watch) part(m *stages.WaveResident) error {
 		l = &watchedLayer{uses: make([]bool, len(m.Plan.Uses))}
 		w.layer[id] = l
 	}
-	if len(m.Uses) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) || m.Wave != l.waves || l.last {
+	if len(m.Uses)+len(m.Answers) == 0 && len(m.Losses) == 0 || len(m.Slots) != len(m.Uses) || m.Wave != l.waves || l.last {
 		return fmt.Errorf("wave %d of %v has uses %v in slots %v, after %d waves, ended: %v", m.Wave, &m.Step, m.Uses, m.Slots, l.waves, l.last)
 	}
-	for _, u := range m.Uses {
+	for _, u := range usesOf(m) {
 		if l.uses[u] {
 			return fmt.Errorf("wave %d of %v has expert %d, which an earlier one had", m.Wave, &m.Step, m.Plan.Uses[u].Expert)
 		}
@@ -151,6 +151,15 @@ func (w *watch) part(m *stages.WaveResident) error {
 		return fmt.Errorf("wave %d of %v: last %v, but all uses are sent: %v", m.Wave, &m.Step, m.Last, whole)
 	}
 	return w.lost(m, l)
+}
+
+// usesOf returns the uses that are computed with a wave, here or by expert hosts.
+func usesOf(m *stages.WaveResident) []int32 {
+	all := slices.Clone(m.Uses)
+	for _, a := range m.Answers {
+		all = append(all, a.Use)
+	}
+	return all
 }
 
 // lost checks that what a layer leaves out is wanted only by those whom it has lost, and that

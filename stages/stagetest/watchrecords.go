@@ -60,6 +60,7 @@ type watchedLoad struct {
 	waitedNS int64 // until when
 	sentNS   int64 // the last wave
 	lost     bool  // some uses are given up
+	away     bool  // hosts were asked for some, which have neither slots nor wait for any
 }
 
 type givenUse struct {
@@ -167,6 +168,9 @@ func (w *watchedRecords) expertIO(m stages.Message, out *stages.Outbox) error {
 		if err := w.evicted(e, out.NowNS); err != nil {
 			return err
 		}
+	}
+	for _, a := range out.Asks {
+		w.loads[waveID{a.Step.ID, a.Step.Layer, 0}].away = true
 	}
 	demand, err := w.asked(out)
 	if err == nil {

@@ -135,6 +135,11 @@ func (w *watchedRecords) used(u record.Use, now int64, demand map[int32]bool) er
 	s := w.slots[stages.SlotID(u.Slot)]
 	must, asked := demand[u.Slot]
 	switch {
+	case u.Slot < 0 && u.Found == record.Away:
+		if want.Found = record.Away; !load.away {
+			return fmt.Errorf("%+v is recorded of a layer for which no host is asked", u)
+		}
+		given.ready, given.readyNS = true, now
 	case u.Slot < 0: // mapped
 		given.ready, given.readyNS = true, now
 	case s == nil || s.read.Layer != u.Layer || s.read.Expert != u.Expert:
@@ -163,9 +168,13 @@ func (w *watchedRecords) used(u record.Use, now int64, demand map[int32]bool) er
 	if u != want {
 		return fmt.Errorf("a use is recorded as %+v, want %+v", u, want)
 	}
-	if u.Found == record.Missing {
+	switch u.Found {
+	case record.Away:
+		l.Away++
 		l.Misses++
-	} else {
+	case record.Missing:
+		l.Misses++
+	default:
 		l.Hits++
 	}
 	load.given[u.Expert] = given
@@ -177,7 +186,7 @@ func (w *watchedRecords) figures(s *stages.Stats) error {
 	for i := range s.Layers {
 		l := &s.Layers[i]
 		want := stages.LayerStats{
-			Hits: l.Hits - w.routed[s][i], Misses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm, Evictions: l.Evictions,
+			Hits: l.Hits - w.routed[s][i], Misses: l.Misses, Away: l.Away, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm, Evictions: l.Evictions,
 			PrefetchIssued: l.PrefetchIssued, PrefetchHit: l.PrefetchHit, PrefetchLate: l.PrefetchLate, PrefetchWasted: l.PrefetchWasted,
 			PrefetchDropped: l.PrefetchDropped, PrefetchDeclined: l.PrefetchDeclined, PrefetchSkipped: l.PrefetchSkipped,
 		}

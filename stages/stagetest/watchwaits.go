@@ -22,7 +22,7 @@ func (w *watchedRecords) standstills(m stages.Message, out *stages.Outbox) error
 		}
 		switch r.Reason {
 		case record.Room, record.ReadCredit:
-			if r.Wave != -1 || r.BeganNS != l.waitedNS {
+			if r.Wave != -1 || r.BeganNS != l.waitedNS && !l.away {
 				return fmt.Errorf("%+v does not follow what was waited until %d", r, l.waitedNS)
 			}
 			l.waits++
@@ -48,7 +48,7 @@ func (w *watchedRecords) standstills(m stages.Message, out *stages.Outbox) error
 		}
 	}
 	for id, l := range w.loads {
-		if len(l.given) == len(l.uses) && l.waitedNS >= 0 {
+		if len(l.given) == len(l.uses) && l.waitedNS >= 0 && !l.away {
 			if l.waits > 0 && l.waitedNS != out.NowNS || l.waits == 0 && l.routedNS != out.NowNS {
 				return fmt.Errorf("step %d layer %d: routed at %d, the last use has its slot at %d, %d waits are recorded until %d", id.step, id.layer, l.routedNS, out.NowNS, l.waits, l.waitedNS)
 			}
@@ -97,6 +97,13 @@ func (w *watchedRecords) wave(m *stages.WaveResident, credit map[waveID]record.W
 		u := l.given[m.Plan.Uses[use].Expert]
 		if u == nil || !u.ready || u.slot >= 0 && u.slot != int32(m.Slots[i]) {
 			return fmt.Errorf("wave %d of %v has expert %d in slot %d, recorded is %+v", m.Wave, &m.Step, m.Plan.Uses[use].Expert, m.Slots[i], u)
+		}
+		due = max(due, u.readyNS)
+	}
+	for _, a := range m.Answers {
+		u := l.given[m.Plan.Uses[a.Use].Expert]
+		if u == nil || u.slot != -1 {
+			return fmt.Errorf("wave %d of %v has expert %d from a host, recorded is %+v", m.Wave, &m.Step, m.Plan.Uses[a.Use].Expert, u)
 		}
 		due = max(due, u.readyNS)
 	}

@@ -148,6 +148,7 @@ const (
 	Late                  // being read on a guess, or by a warm start, and not wanted until now
 	Missing               // neither: a read began because of it
 	Shared                // being read for another step that wants it
+	Away                  // in none of these: an expert host has computed the use
 )
 
 // Read is a read of one expert's record that has ended.

@@ -110,7 +110,7 @@ func (c *dispatcher) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error 
 		return nil
 	}
 	rows := len(m.Batch.Rows)
-	c.await(operationFor(m.Step, record.Mix), waiting{step: m.Step, picks: out.Spent().PicksReady(m.Step, rows*c.cfg.topK)}, out)
+	c.await(operationFor(m.Step, record.Mix), waiting{step: m.Step, picks: out.Spent().PicksReady(m.Step, rows*c.cfg.topK, 0)}, out)
 	if n := c.ahead(rows, m.Layer); n > 0 {
 		c.await(operationFor(m.Step, record.Ahead), waiting{step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, n*rows*c.cfg.experts)}, out)
 	}

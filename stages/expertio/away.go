@@ -1,0 +1,210 @@
+package expertio
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
+)
+
+// Expert hosts are other processes that compute experts. Every expert has one owner: a host that
+// can be asked, or this machine. A use whose expert is not in memory here goes away if its owner is
+// a host; what this machine owns is read into slots as ever, and nothing else is read ahead.
+//
+// The owner is the one with the highest score for the expert, drawn from both their names and
+// weighted by memory (rendezvous hashing). So each owns a part that is in proportion to its memory,
+// and when a host comes or goes only that part moves. Bits do not depend on who owns what: an ask
+// that fails goes to the next owner, and in the end to the disk, at any moment.
+
+// MaxHosts is the most expert hosts of an engine.
+const MaxHosts = 32
+
+// here is this machine, among owners.
+const here = -1
+
+// away is what is known of expert hosts and asked of them.
+type away struct {
+	hosts  []host
+	some   bool   // some host can be asked
+	owners []int8 // [layers·experts], a host or here
+	asks   map[uint64]*ask
+	last   uint64 // the last ask's number
+}
+
+// host is one expert host.
+type host struct {
+	experts int // that it has memory for; 0: it cannot be asked
+	credits int // asks that it takes at once
+	asks    int // under way
+}
+
+// ask is some uses of a load that a host computes.
+type ask struct {
+	load *load // nil: nobody wants the answer any more
+	host int
+	uses []int32
+	left int // that are not answered
+	rows int // picks of the uses
+}
+
+func (a *away) init(c *Config) error {
+	if c.Hosts > MaxHosts {
+		return fmt.Errorf("expertio: %d hosts, there can be %d", c.Hosts, MaxHosts)
+	}
+	a.hosts = make([]host, c.Hosts)
+	if c.Hosts > 0 {
+		a.owners, a.asks = make([]int8, c.Layers*c.Experts), make(map[uint64]*ask)
+	}
+	return nil
+}
+
+// hostChanged takes note of a host that may be asked from now on, or not any more.
+func (c *Core) hostChanged(m *stages.HostChanged) error {
+	a := &c.away
+	if m.Host < 0 || m.Host >= len(a.hosts) || m.Experts < 0 || m.Asks < 0 {
+		return fmt.Errorf("expertio: %d experts and %d asks of host %d, there are %d hosts", m.Experts, m.Asks, m.Host, len(a.hosts))
+	}
+	h := &a.hosts[m.Host]
+	h.experts, h.credits = m.Experts, m.Asks
+	a.some = false
+	for i := range a.hosts {
+		a.some = a.some || a.hosts[i].experts > 0
+	}
+	for key := range a.owners {
+		a.owners[key] = int8(c.owner(key, 0))
+	}
+	return nil
+}
+
+// owner returns who owns an expert, but for the hosts that a set of bits excludes.
+func (c *Core) owner(key int, but uint32) int {
+	best, most := here, score(key, here, c.slots.live())
+	for i := range c.away.hosts {
+		if n := c.away.hosts[i].experts; n > 0 && but&(1<<i) == 0 {
+			if s := score(key, i, n); s > most {
+				best, most = i, s
+			}
+		}
+	}
+	return best
+}
+
+// score is what the owner of a key has most of: -weight/log(u), where u is evenly spread over 0 to
+// 1 and follows from the two names.
+func score(key, host, weight int) float64 {
+	x := uint64(key)<<8 | uint64(uint8(host))
+	x += 0x9e3779b97f4a7c15 // SplitMix64
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	u := (float64(x>>11) + 0.5) / (1 << 53)
+	return -float64(weight) / math.Log(u)
+}
+
+// elsewhere reports whether a host that can be asked owns an expert.
+func (c *Core) elsewhere(key int) bool { return c.away.some && c.away.owners[key] != here }
+
+// askFor asks hosts for the uses of a load that they own and that are not in memory here. A host
+// without a credit is passed over: its uses are read here, as are those of more picks than an ask
+// may have.
+func (c *Core) askFor(l *load, out *stages.Outbox) {
+	if !c.away.some {
+		return
+	}
+	var asks [MaxHosts]*ask // of each host, the one that is being made
+	first := c.away.last
+	for i := range l.uses {
+		u, picks := &l.uses[i], len(l.plan.Uses[i].Pairs)
+		if !u.open() || picks > c.cfg.AskPicks {
+			continue
+		}
+		h := int(c.away.owners[c.keyOf(l, i)])
+		if h != here && u.failed&(1<<h) != 0 {
+			h = c.owner(c.keyOf(l, i), u.failed)
+		}
+		if h == here {
+			continue
+		}
+		a := asks[h]
+		if a == nil || a.rows+picks > c.cfg.AskPicks {
+			if c.away.hosts[h].asks >= c.away.hosts[h].credits {
+				continue
+			}
+			a = &ask{load: l, host: h}
+			asks[h] = a
+			c.away.hosts[h].asks++
+			c.away.last++
+			c.away.asks[c.away.last] = a
+		}
+		a.uses, a.rows, a.left = append(a.uses, int32(i)), a.rows+picks, a.left+1
+		u.state = asked
+		l.left--
+	}
+	for id := first + 1; id <= c.away.last; id++ {
+		a := c.away.asks[id]
+		out.Asks = append(out.Asks, stages.Ask{ID: id, Host: a.host, Step: l.step, Plan: l.plan, Uses: a.uses})
+	}
+}
+
+// expertsAnswered takes what a host has computed. What it did not compute has no slot again, and
+// goes another way.
+func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
+	a := c.away.asks[m.Ask]
+	if a == nil {
+		return // it is over
+	}
+	if m.Err != nil {
+		c.giveBack(a)
+		c.askOver(m.Ask, a)
+		return
+	}
+	for _, answer := range m.Uses {
+		if a.load == nil {
+			a.left--
+			continue
+		}
+		l, u := a.load, &a.load.uses[answer.Use]
+		if u.state != asked {
+			continue // it has come twice
+		}
+		u.state, u.rows = answered, answer.Rows
+		l.answered++
+		a.left--
+		c.layers[l.step.Layer].Misses++
+		c.layers[l.step.Layer].Away++
+		c.charge(l, int(answer.Use), missed, nil)
+		c.noteUse(l, int(answer.Use), none, record.Away)
+	}
+	if a.left <= 0 {
+		c.askOver(m.Ask, a)
+	}
+}
+
+// giveBack lets the uses of an ask that has failed be found elsewhere.
+func (c *Core) giveBack(a *ask) {
+	if a.load == nil {
+		return
+	}
+	for _, i := range a.uses {
+		if u := &a.load.uses[i]; u.state == asked {
+			u.state = wanted
+			u.failed |= 1 << a.host
+			a.load.left++
+		}
+	}
+}
+
+func (c *Core) askOver(id uint64, a *ask) {
+	delete(c.away.asks, id)
+	c.away.hosts[a.host].asks--
+}
+
+// abandon forgets who wanted the answers to a load's asks. The hosts still answer them.
+func (c *Core) abandon(l *load) {
+	for _, a := range c.away.asks {
+		if a.load == l {
+			a.load = nil
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package stagetest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// simAsk is an ask under way. What the host makes of it is known at once, and told some time later.
+type simAsk struct {
+	id      uint64
+	answers []stages.AnsweredUse
+	over    bool // expert-IO was told that it has failed
+}
+
+// errAsk is what becomes of some asks.
+var errAsk = errors.New("the host did not answer")
+
+// startAsks takes the asks that a core wants.
+func (s *Sim) startAsks() error {
+	for _, a := range s.out.Asks {
+		s.Asked++
+		one := simAsk{id: a.ID}
+		for _, use := range a.Uses {
+			rows, err := s.cfg.Answer(a, use)
+			if err != nil {
+				return err
+			}
+			one.answers = append(one.answers, stages.AnsweredUse{Use: use, Rows: rows})
+		}
+		s.asks = append(s.asks, one)
+	}
+	return nil
+}
+
+// endAsk has a host do one of the things that hosts do: answer all, or a part, or the same thing
+// twice; or be given up, after which it may answer all the same.
+func (s *Sim) endAsk(i int) {
+	a := &s.asks[i]
+	tell := func(m *stages.ExpertsAnswered) {
+		m.Ask = a.id
+		s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: m})
+	}
+	n := len(a.answers)
+	switch s.cfg.Rand.IntN(8) {
+	case 0:
+		if !a.over {
+			a.over = true
+			tell(&stages.ExpertsAnswered{Err: errAsk})
+		}
+		if s.cfg.Rand.IntN(2) == 0 {
+			return // the answer comes late
+		}
+		n = 0
+	case 1:
+		again := stages.AnsweredUse{Use: a.answers[0].Use, Rows: slices.Clone(a.answers[0].Rows)}
+		tell(&stages.ExpertsAnswered{Uses: []stages.AnsweredUse{again}})
+		return
+	case 2, 3:
+		n = 1 + s.cfg.Rand.IntN(n)
+	}
+	if n > 0 {
+		part := slices.Clone(a.answers[len(a.answers)-n:])
+		a.answers = a.answers[:len(a.answers)-n]
+		tell(&stages.ExpertsAnswered{Uses: part})
+	} else {
+		a.answers = nil
+	}
+	if len(a.answers) == 0 {
+		s.asks = slices.Delete(s.asks, i, i+1)
+	}
+}

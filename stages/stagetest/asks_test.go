@@ -1,0 +1,107 @@
+package stagetest_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+)
+
+// lender computes asks as an expert host does, with records straight from the files.
+type lender struct {
+	*dispatch.Lender
+	p     *pack
+	bench *dispatch.Bench
+	slot  gpu.Buffer
+}
+
+func newLender(t *testing.T, p *pack) *lender {
+	t.Helper()
+	queue, err := p.dev.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { queue.Close() })
+	l, err := dispatch.NewLender(p.cfg, p.experts.LayoutOf, p.dev, queue, p.weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	slot, err := p.dev.NewBuffer(p.experts.Layout().Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(slot.Release)
+	b := l.NewBench()
+	t.Cleanup(b.Release)
+	return &lender{l, p, b, slot}
+}
+
+// answer computes one use.
+func (l *lender) answer(a stages.Ask, use int32) ([]float32, error) {
+	u, n := &a.Plan.Uses[use], l.p.cfg.HiddenSize
+	work := &dispatch.Lent{Layer: a.Step.Layer, Experts: []dispatch.LentExpert{{Expert: int(u.Expert), View: gpu.View{Buf: l.slot}}}}
+	for i, pair := range u.Pairs {
+		row := int(pair) / a.Plan.TopK
+		work.Inputs = append(work.Inputs, a.Plan.Inputs[row*n:(row+1)*n]...)
+		work.Experts[0].Rows = append(work.Experts[0].Rows, int32(i))
+	}
+	out := make([]float32, len(u.Pairs)*n)
+	if err := l.p.experts.ReadExpert(a.Step.Layer, int(u.Expert), l.slot.Bytes()); err != nil {
+		return nil, err
+	}
+	var cmd gpu.Commands
+	if err := l.bench.Encode(&cmd, work, out); err != nil {
+		return nil, err
+	}
+	return out, l.p.dev.Run(&cmd)
+}
+
+// TestHosts plays the conversations of TestOrders with expert hosts that come and go at random
+// moments, and answer late, in parts, twice or never: the bits are those of each conversation held
+// alone.
+func TestHosts(t *testing.T) {
+	p := openPack(t, "qwen3_5_moe/bf16")
+	all := scripts(p.cfg.VocabSize)
+	want := p.alone(t, all)
+	l := newLender(t, p)
+	asked, away, misses := 0, int64(0), int64(0)
+	n := testenv.Rounds(40, 100, 1000)
+	for i := range n {
+		sd := uint64(i) + 1
+		if *seed != 0 {
+			sd = *seed
+		}
+		r := rand.New(rand.NewPCG(sd, 9))
+		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
+		tu.hosts, tu.askPicks = 1+r.IntN(4), 1+r.IntN(40)
+		s := p.simulate(t, tu, r, faults{answer: l.answer})
+		got, errs, err := s.play(all)
+		if err = errors.Join(append(errs, err)...); err == nil {
+			err = sameBits(got, want)
+		}
+		if err != nil {
+			t.Fatalf("seed %d, %+v: %v", sd, tu, err)
+		}
+		st, err := s.stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range st.Layers {
+			away, misses = away+x.Away, misses+x.Misses
+		}
+		asked += s.Asked
+		s.close()
+		if *seed != 0 {
+			return
+		}
+	}
+	if 10*away < misses || away == misses {
+		t.Errorf("hosts have computed %d of %d uses that were not in memory, the test shows little of them", away, misses)
+	}
+	t.Logf("%d orders, %d asks, hosts have computed %d of %d uses that were not in memory; equal bits in all", n, asked, away, misses)
+}
