@@ -147,6 +147,29 @@ type Config struct {
 	// changes results.
 	ExpertsPerToken int
 
+	// Hosts names expert hosts, host:port, separated by commas: processes (the command host) that
+	// compute experts which are not in memory here. They must have the same model and compute the
+	// same bits; one that does not is not asked. Whatever happens to one, its experts are had from
+	// another or from the disk, and no result changes by a bit. "" means none.
+	Hosts string
+	// HostPatience is how long a host may be silent before what it was asked goes another way. 0
+	// means 250ms. Too short takes a host that is busy for one that is gone.
+	HostPatience time.Duration
+	// HostsToken is a file with a text, of at least 16 bytes, that hosts must be told. "" means
+	// none.
+	HostsToken string
+	// HostsCert is a PEM file of the certificate by which hosts know this engine. With HostsKey and
+	// HostsCA all that is sent is encrypted, and both sides know each other. Hosts on other
+	// machines need it. "" means none.
+	HostsCert string
+	// HostsKey is a PEM file of the key of HostsCert.
+	HostsKey string
+	// HostsCA is a PEM file of the authorities that certificates of hosts must come from.
+	HostsCA string
+	// HostsInsecure allows hosts on other machines without encryption: who sees the network reads
+	// what is sent, and may change it.
+	HostsInsecure bool
+
 	// CountAhead makes the engine count how well the routers of the next two layers predict their
 	// picks (Stats), for every row. It costs two small matrix multiplications a layer; the
 	// predictors next-gate and both count what they look at anyway.
@@ -267,6 +290,7 @@ func (c Config) Validate() error {
 	bad(c.FlightAfter < 0, "Config.FlightAfter is %v, but must be 0 or more", c.FlightAfter)
 	bad(c.FlightTimes != c.FlightTimes || c.FlightTimes > 0 && c.FlightTimes < 1, "Config.FlightTimes is %v, but must be 1 or more, 0, or negative", c.FlightTimes)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
+	errs = append(errs, c.checkHosts())
 	return errors.Join(errs...)
 }
 

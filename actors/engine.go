@@ -12,6 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/actors/parking"
 	"github.com/moeflux/moeflux-actor/actors/recall"
+	"github.com/moeflux/moeflux-actor/actors/remote"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -65,7 +66,8 @@ type Engine struct {
 	profile  usage
 	dispatch *dispatch.Core
 	parking  *parking.Store
-	texts    *recall.Store // nil: none are kept on disk
+	texts    *recall.Store  // nil: none are kept on disk
+	hosts    *remote.Client // nil: none are asked
 
 	rt        *runtime.Runtime
 	ownSystem *actor.ActorSystem // nil: the host service's system runs the actors
@@ -208,6 +210,9 @@ func (e *Engine) release() error {
 	}
 	if e.rt != nil {
 		e.rt.StopIfBroken()
+	}
+	if e.hosts != nil {
+		e.hosts.Close()
 	}
 	e.waitsFor(endingReads)
 	if e.memory != nil {

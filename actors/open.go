@@ -105,6 +105,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := ctx.Err(); err != nil {
 		return e, fmt.Errorf("actors: opening %s: %w", cfg.Model, err)
 	}
+	if err := e.prepareHosts(cfg); err != nil {
+		return e, err
+	}
 	cores, err := e.build(cfg)
 	if err != nil {
 		return e, err
@@ -119,6 +122,9 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 		return e, err
 	}
 	e.spawn(cfg, cores)
+	if e.hosts != nil {
+		e.hosts.Dial()
+	}
 	e.memory.Govern(e.reserves(), cfg.memoryEvery)
 	return e, nil
 }

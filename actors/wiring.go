@@ -57,14 +57,14 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.Slots, WaveSlots: i.WaveSlots,
-		RingDepth: i.RingDepth, Reads: queuedReads * i.ReadWorkers, Mapped: mapped, Chances: chances,
+		RingDepth: i.RingDepth, Reads: queuedReads * i.ReadWorkers, Mapped: mapped, Chances: chances, Hosts: e.hosts.Hosts(), AskPicks: e.hosts.AskPicks(),
 	}); err != nil {
 		return cores, err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.LayoutOf, RecordBytes: e.experts.Layout().Bytes, TopK: i.TopK, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight + 1, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), WindowPages: cfg.windowPages, Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
-		Resident: i.Resident, LayerTimes: cfg.LayerTimes, Rule: rule.Rule,
+		Resident: i.Resident, LayerTimes: cfg.LayerTimes, Rule: rule.Rule, Away: e.hosts.Hosts() > 0,
 	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {
 		return cores, e.lostFile(err)
 	}
@@ -117,7 +117,12 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 	for i, l := range e.model.Layers {
 		kinds[i] = l.Mixer.String()
 	}
+	var away runtime.Hosts // nil, and not a nil *remote.Client
+	if e.hosts != nil {
+		away = e.hosts
+	}
 	e.rt.Start(runtime.Parts{
+		Hosts: away,
 		Cores: cores, Meter: e.meter, Parking: e.parking, Texts: e.texts, Experts: e.memory, Explain: e.lostFile, Records: e.records,
 		Tracing: runtime.Tracing{
 			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, Exactness: e.info.Exactness,

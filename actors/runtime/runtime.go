@@ -49,11 +49,21 @@ type Texts interface {
 	AddStats(*stages.Stats)
 }
 
+// Hosts are processes that compute experts: what the shells need of package actors/remote. Its
+// methods are called from the line, one at a time, and must not block.
+type Hosts interface {
+	// Ask asks a host. Its answer goes to expert-IO by Send, as ExpertsAnswered.
+	Ask(*stages.Ask)
+	// AddStats adds the figures that no stage has.
+	AddStats(*stages.Stats)
+}
+
 // Parts is what a runtime runs.
 type Parts struct {
 	Cores   [stages.NumStages]stages.Core
 	Meter   *metering.Meter
 	Experts Experts
+	Hosts   Hosts // nil: none, and expert-IO asks none
 	Parking Parking
 	Texts   Texts
 	Explain func(error) error // says what a device's error comes from
@@ -69,6 +79,7 @@ type Runtime struct {
 
 	meter   *metering.Meter
 	experts Experts
+	hosts   Hosts
 	parking Parking
 	texts   Texts
 	leveled []stages.Leveled
@@ -92,7 +103,7 @@ func New(system *actor.ActorSystem, log *slog.Logger) *Runtime {
 
 // Start starts the actors: a supervisor, and below it the stages.
 func (r *Runtime) Start(p Parts) {
-	r.meter, r.experts, r.parking, r.texts = p.Meter, p.Experts, p.Parking, p.Texts
+	r.meter, r.experts, r.hosts, r.parking, r.texts = p.Meter, p.Experts, p.Hosts, p.Parking, p.Texts
 	r.parent = &parent{r: r, started: make(chan struct{}), stopped: make(chan struct{})}
 	r.awaits.send, r.awaits.explain = r.Send, p.Explain
 	r.leveled = append(r.leveled, p.Experts)
@@ -161,6 +172,9 @@ func (r *Runtime) answer(to stages.Caller, m stages.Message) {
 // addStats adds the figures that no stage has.
 func (r *Runtime) addStats(s *stages.Stats) {
 	r.experts.AddStats(s)
+	if r.hosts != nil {
+		r.hosts.AddStats(s)
+	}
 	r.parking.AddStats(s)
 	r.texts.AddStats(s)
 	r.spans.addTo(s)

@@ -139,6 +139,9 @@ func (s *shell) perform() {
 	for _, r := range s.out.Recalls {
 		s.r.experts.Recall(r)
 	}
+	for i := range s.out.Asks {
+		s.r.hosts.Ask(&s.out.Asks[i])
+	}
 	for _, p := range s.out.Parks {
 		s.r.parking.Park(p)
 	}

@@ -183,7 +183,7 @@ const settingKeys = "activations architecture chunk_rows device expert_io expert
 	"touched_per_token_resident warmup_tokens"
 
 // countKeys are the keys of an engine's counts.
-const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_hit_rate expert_hits expert_kept_rate expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
+const countKeys = "bytes_read bytes_read_ahead bytes_read_warm compute_seconds disk_wait_seconds expert_away expert_hit_rate expert_hits expert_kept_rate expert_misses overlap_seconds prefetch_declined prefetch_dropped " +
 	"prefetch_held prefetch_hits prefetch_issued prefetch_late prefetch_paused_layers prefetch_pauses prefetch_skipped prefetch_wasted read_seconds " +
 	"bytes_uploaded disk_bytes major_faults read_worker_seconds reads reads_failed reads_from_host reads_hurried reads_overdue reads_retried reads_speculative"
 

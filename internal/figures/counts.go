@@ -8,6 +8,7 @@ import "github.com/moeflux/moeflux-actor/actors"
 type Counts struct {
 	ExpertHits    int64   `json:"expert_hits"`
 	ExpertMisses  int64   `json:"expert_misses"`
+	ExpertAway    int64   `json:"expert_away"`     // of the misses: computed by expert hosts
 	ExpertHitRate float64 `json:"expert_hit_rate"` // 0 to 1; 0 if no expert was used
 	// the same without hits on experts that were read ahead: what a cache alone would have hit
 	ExpertKeptRate float64 `json:"expert_kept_rate"`
@@ -63,7 +64,7 @@ func layersOf(s *actors.Stats) []LayerCounts {
 			paused = 1
 		}
 		out[i] = LayerCounts{i, Counts{
-			ExpertHits: l.Hits, ExpertMisses: l.Misses, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
+			ExpertHits: l.Hits, ExpertMisses: l.Misses, ExpertAway: l.Away, BytesRead: l.BytesRead, BytesAhead: l.BytesAhead, BytesWarm: l.BytesWarm,
 			PrefetchIssued: l.PrefetchIssued, PrefetchHits: l.PrefetchHit, PrefetchLate: l.PrefetchLate, PrefetchWasted: l.PrefetchWasted,
 			PrefetchDropped: l.PrefetchDropped, PrefetchDeclined: l.PrefetchDeclined, PrefetchSkipped: l.PrefetchSkipped,
 			PrefetchPauses: l.PrefetchPauses, PrefetchHeld: l.PrefetchHeld, PrefetchPaused: paused,
@@ -90,6 +91,7 @@ func (t *Times) add(u *Times) {
 func (c *Counts) add(d *Counts) {
 	c.ExpertHits += d.ExpertHits
 	c.ExpertMisses += d.ExpertMisses
+	c.ExpertAway += d.ExpertAway
 	c.BytesRead += d.BytesRead
 	c.BytesAhead += d.BytesAhead
 	c.BytesWarm += d.BytesWarm

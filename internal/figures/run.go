@@ -43,6 +43,7 @@ type Run struct {
 	// since the prompt had been read; null if it was not
 	Decode *Totals       `json:"decode"`
 	Layers []LayerCounts `json:"layers"` // since the engine was opened
+	Hosts  []HostCounts  `json:"hosts,omitempty"`
 }
 
 // RunOf returns the figures of a text with these numbers of tokens. read is what the engine had
@@ -56,6 +57,7 @@ func RunOf(c *Clock, prompt, reused, made int, read, now *actors.Stats) Run {
 		f.TimeToFirstTokenSeconds = c.FirstToken.Sub(c.Start).Seconds()
 	}
 	f.Totals, f.Layers = Between(nil, now), Layers(nil, now)
+	f.Hosts = hostsOf(now)
 	if read != nil {
 		f.Decode = new(Between(read, now))
 	}
@@ -73,6 +75,9 @@ func (f *Run) Text() string {
 		f.TimeToFirstTokenSeconds, 100*f.ExpertHitRate, Bytes(f.BytesRead))
 	if f.Decode != nil && f.DecodeTokens > 0 {
 		s += "; " + f.Decode.PerToken(f.DecodeTokens)
+	}
+	if len(f.Hosts) > 0 {
+		s += "; " + hostsText(f.Hosts, f.ExpertAway)
 	}
 	return s
 }

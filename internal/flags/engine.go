@@ -60,6 +60,14 @@ type Settings struct {
 	VerifyReads string        `oneof:"auto,on,off" config:"VerifyReads" placeholder:"NAME" help:"Compares experts that are read with the checksums taken when they were packed. Default: auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped experts are not checked. Auto compares each expert when it is read first, and every 16th time after that, if the model has such checksums. Others: on (every read; a model without them does not open), off."`
 	ReadTimeout time.Duration `config:"ReadTimeout" placeholder:"TIME" help:"How long the read of one expert may take before the steps that wait for it fail. 0 means 30s. The disk may still answer: the engine goes on then."`
 
+	Hosts         string        `config:"Hosts" placeholder:"LIST" help:"Names expert hosts, host:port, separated by commas: processes (the command host) that compute experts which are not in memory here. They must have the same model and compute the same bits; one that does not is not asked. Whatever happens to one, its experts are had from another or from the disk, and no result changes by a bit. Default: none."`
+	HostPatience  time.Duration `config:"HostPatience" name:"host-patience" placeholder:"TIME" help:"How long a host may be silent before what it was asked goes another way. 0 means 250ms. Too short takes a host that is busy for one that is gone."`
+	HostsToken    string        `config:"HostsToken" name:"hosts-token" placeholder:"FILE" help:"A file with a text, of at least 16 bytes, that hosts must be told. Default: none."`
+	HostsCert     string        `config:"HostsCert" name:"hosts-cert" placeholder:"FILE" help:"A PEM file of the certificate by which hosts know this engine. With --hosts-key and --hosts-ca all that is sent is encrypted, and both sides know each other. Hosts on other machines need it. Default: none."`
+	HostsKey      string        `config:"HostsKey" name:"hosts-key" placeholder:"FILE" help:"A PEM file of the key of --hosts-cert."`
+	HostsCA       string        `config:"HostsCA" name:"hosts-ca" placeholder:"FILE" help:"A PEM file of the authorities that certificates of hosts must come from."`
+	HostsInsecure bool          `config:"HostsInsecure" name:"hosts-insecure" help:"Allows hosts on other machines without encryption: who sees the network reads what is sent, and may change it."`
+
 	Tuned string `option:"Tuned" oneof:"auto,off" placeholder:"MODE" help:"Whether settings that are not given as flags are those that tune kept for this model on this machine. Default: auto, but off with bench and tune. Others: off. None of them changes a result."`
 
 	Trace       string  `default:"off" placeholder:"MODE" help:"Where spans of requests, steps, layers, stages and reads go: off; stdout, stderr or file=FILE (one JSON object for each span, on a line of its own); otlp or otlp=URL (a collector: as OTEL_EXPORTER_OTLP_ENDPOINT and its like say, or the one at http://HOST:PORT or grpc://HOST:PORT)."`

@@ -1,0 +1,129 @@
+package actors
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/actors/remote"
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/expertio"
+)
+
+// secrets returns how the engine and its hosts know each other.
+func (c *Config) secrets() *secrets.Files {
+	return &secrets.Files{TokenFile: c.HostsToken, Cert: c.HostsCert, Key: c.HostsKey, CA: c.HostsCA, Insecure: c.HostsInsecure}
+}
+
+// checkHosts reports expert hosts that cannot be.
+func (c *Config) checkHosts() error {
+	all := remote.Split(c.Hosts)
+	if len(all) > expertio.MaxHosts {
+		return fmt.Errorf("actors: Config.Hosts names %d hosts, there can be %d", len(all), expertio.MaxHosts)
+	}
+	for _, addr := range all {
+		if err := c.secrets().CheckAddr(addr); err != nil {
+			return fmt.Errorf("actors: Config.Hosts: %w", err)
+		}
+	}
+	if len(all) > 0 && c.Resident == ResidentOn {
+		return fmt.Errorf("actors: Config.Resident is on, and Config.Hosts names expert hosts; leave one of them out")
+	}
+	return nil
+}
+
+// prepareHosts reads what hosts must know, and computes what they must answer to be asked. Where
+// every expert is in memory here nobody is asked.
+func (e *Engine) prepareHosts(cfg Config) error {
+	all := remote.Split(cfg.Hosts)
+	if len(all) == 0 {
+		return nil
+	}
+	if e.info.ExpertIO == ExpertIOMmap {
+		cfg.Logger.Warn("expert hosts are not asked: all experts are in this machine's memory", "hosts", cfg.Hosts)
+		return nil
+	}
+	m := e.model
+	to := remote.Config{
+		Hosts: all, Shape: frame.Shape{Layers: len(m.Layers), Experts: m.NumExperts, Hidden: m.HiddenSize}, Patience: cfg.HostPatience, Send: e.rt.Send, Log: cfg.Logger,
+	}
+	var err error
+	if to.Token, err = cfg.secrets().Token(); err != nil {
+		return err
+	}
+	if to.TLS, err = cfg.secrets().Client(); err != nil {
+		return err
+	}
+	print, err := e.identity.own()
+	if err != nil {
+		return err
+	}
+	to.Fingerprint = print
+	if to.Probe, err = e.probeHosts(cfg.Device); err != nil {
+		return fmt.Errorf("actors: what expert hosts are compared with: %w", err)
+	}
+	e.hosts = remote.New(to)
+	return nil
+}
+
+// probeRows is the rows that hosts are tried with: more than one, since kernels differ there.
+const probeRows = 3
+
+// alignedBytes returns n bytes that direct reads can fill.
+func alignedBytes(n int) []byte {
+	all := make([]byte, n+expertfile.DirectAlign)
+	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(all))) % expertfile.DirectAlign)
+	return all[at : at+n]
+}
+
+// probeHosts computes two experts, the first of the first layer that has some and the last of it.
+func (e *Engine) probeHosts(dev gpu.Device) (*remote.Probe, error) {
+	m, layer := e.model, e.experts.Layers()[0]
+	q := &frame.Question{Layer: layer, Urgent: true, Inputs: make([]float32, probeRows*m.HiddenSize)}
+	for i := range q.Inputs {
+		q.Inputs[i] = float32(math.Sin(float64(i)))
+	}
+	q.Uses = []frame.Use{{Expert: 0, Rows: []int32{0, 1, 2}}, {Expert: m.NumExperts - 1, Rows: []int32{1}}}
+	p := &remote.Probe{Question: q, Want: make([]float32, 4*m.HiddenSize)}
+	queue, err := dev.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	defer queue.Close()
+	lender, err := dispatch.NewLender(m, e.experts.LayoutOf, dev, queue, e.weights)
+	if err != nil {
+		return nil, err
+	}
+	defer lender.Close()
+	work, bench := &dispatch.Lent{Layer: layer, Inputs: q.Inputs}, lender.NewBench()
+	defer bench.Release()
+	n := e.experts.Layout().Bytes
+	records, err := dev.NewBuffer(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	defer records.Release()
+	var cmd gpu.Commands
+	bytes := alignedBytes(2 * n)
+	for i, u := range q.Uses {
+		if err := e.experts.ReadExpert(layer, u.Expert, bytes[i*n:(i+1)*n]); err != nil {
+			return nil, err
+		}
+		work.Experts = append(work.Experts, dispatch.LentExpert{Expert: u.Expert, View: gpu.View{Buf: records, Offset: i * n}, Rows: u.Rows})
+	}
+	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: records}, Src: bytes})
+	if err := bench.Encode(&cmd, work, p.Want); err != nil {
+		return nil, err
+	}
+	t, err := queue.Submit(&cmd)
+	if err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1)
+	t.OnDone(func(err error) { done <- err })
+	return p, <-done
+}

@@ -1,0 +1,105 @@
+package remote
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// DefaultPatience is how long a host may be silent.
+const DefaultPatience = 250 * time.Millisecond
+
+// Config is what a Client needs.
+type Config struct {
+	Hosts       []string // their addresses, host:port
+	Shape       frame.Shape
+	Fingerprint [32]byte // of the model
+	Token       [32]byte // of a secret of both; zero for none
+	TLS         *tls.Config
+	// Patience is how long a host may be silent before its asks go another way. 0 means
+	// DefaultPatience.
+	Patience time.Duration
+	Probe    *Probe
+	// Send sends a message to a stage, from any goroutine.
+	Send func(stages.StageID, stages.Message)
+	Log  *slog.Logger
+}
+
+// Client is all expert hosts of an engine.
+type Client struct {
+	cfg   Config
+	links []*link
+	done  chan struct{}
+	ended sync.WaitGroup
+}
+
+// New returns a Client that is not connected to anybody.
+func New(cfg Config) *Client {
+	if cfg.Patience == 0 {
+		cfg.Patience = DefaultPatience
+	}
+	c := &Client{cfg: cfg, done: make(chan struct{})}
+	for i, addr := range cfg.Hosts {
+		l := &link{c: c, host: i, addr: addr}
+		c.links = append(c.links, l)
+	}
+	return c
+}
+
+// Dial begins to dial the hosts, and goes on until Close. Expert-IO hears of each that may be
+// asked.
+func (c *Client) Dial() {
+	for _, l := range c.links {
+		c.ended.Go(l.run)
+	}
+}
+
+// Hosts returns how many hosts there are; none of a nil Client.
+func (c *Client) Hosts() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.links)
+}
+
+// AskPicks returns the most picks of an ask; 0 of a nil Client.
+func (c *Client) AskPicks() int {
+	if c == nil {
+		return 0
+	}
+	return c.cfg.Shape.AskPicks()
+}
+
+// Ask sends an ask to its host. It does not wait.
+func (c *Client) Ask(a *stages.Ask) { c.links[a.Host].ask(a) }
+
+// Close ends all connections. Nothing is sent to stages afterwards.
+func (c *Client) Close() {
+	close(c.done)
+	for _, l := range c.links {
+		l.stop()
+	}
+	c.ended.Wait()
+}
+
+// AddStats adds the figures of hosts.
+func (c *Client) AddStats(s *stages.Stats) {
+	for _, l := range c.links {
+		s.Hosts = append(s.Hosts, l.stats())
+	}
+}
+
+// Split returns the addresses of a list, which commas separate.
+func Split(list string) (addrs []string) {
+	for a := range strings.SplitSeq(list, ",") {
+		if a = strings.TrimSpace(a); a != "" {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}

@@ -1,0 +1,14 @@
+// Package remote asks expert hosts for what expert-IO wants of them: it is the shell of
+// stages.Outbox.Asks, as actors/expertmem is that of reads. It dials; nothing in it listens. The
+// other side is actors/remote/host, and actors/remote/frame says what both send;
+// actors/remote/secrets how they know each other.
+//
+//	client.go  Client: all hosts of an engine
+//	link.go    one host: dialling, greeting, asks under way, and the end of a connection
+//	probe.go   whether a host computes the same bits
+//
+// A host is asked once it has shown that it has the same model and computes the same bits. Its
+// connection ends when it breaks, or when nothing comes for Config.Patience although pings are
+// sent; then every ask under way has failed, and expert-IO goes another way. It is dialled again
+// all the while.
+package remote

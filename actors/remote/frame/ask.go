@@ -1,0 +1,196 @@
+package frame
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+	"unsafe"
+)
+
+// An Ask is: layer, experts, rows (each 4 bytes), 1 if it is urgent (4 bytes); of each expert its
+// number and how many rows it has (4 bytes each); the rows of the first expert, then those of the
+// next … (2 bytes each); zeros up to 4 bytes; the rows' values.
+const (
+	askFixed    = 16
+	askUseBytes = 8
+	askRowBytes = 2
+	mostRows    = 1 << 16
+)
+
+// Question is an Ask: experts of one layer, and the rows that each is applied to.
+type Question struct {
+	Layer  int
+	Urgent bool // of a step that decodes
+	Uses   []Use
+	Inputs []float32 // [rows, hidden]
+}
+
+// Use is an expert of a Question.
+type Use struct {
+	Expert int
+	Rows   []int32 // of Inputs, ascending
+}
+
+// Picks returns how many rows all experts have together.
+func (q *Question) Picks() (n int) {
+	for i := range q.Uses {
+		n += len(q.Uses[i].Rows)
+	}
+	return n
+}
+
+// AppendAsk appends an Ask, which must be within the limits of the shape.
+func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
+	from, urgent := len(dst), 0
+	if q.Urgent {
+		urgent = 1
+	}
+	dst = begin(dst, Ask, id)
+	for _, n := range []int{q.Layer, len(q.Uses), len(q.Inputs) / hidden, urgent} {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
+	}
+	for i := range q.Uses {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(q.Uses[i].Expert))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(q.Uses[i].Rows)))
+	}
+	for i := range q.Uses {
+		for _, r := range q.Uses[i].Rows {
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(r))
+		}
+	}
+	dst = pad(dst, from)
+	return end(append(dst, bytesOf(q.Inputs)...), from)
+}
+
+// Question reads an Ask. What it returns has memory of its own.
+func (f *Frame) Question(s Shape) (*Question, error) {
+	if f.Kind != Ask {
+		return nil, ErrKind
+	}
+	b := f.Body
+	bad := func(format string, args ...any) (*Question, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrContent}, args...)...)
+	}
+	if len(b) < askFixed {
+		return bad("an ask of %d bytes", len(b))
+	}
+	word := func(at int) int { return int(binary.LittleEndian.Uint32(b[at:])) }
+	layer, uses, rows, urgent := word(0), word(4), word(8), word(12)
+	if layer >= s.Layers || uses < 1 || uses > s.Experts || rows < 1 || rows > mostRows || urgent > 1 || len(b) < askFixed+uses*askUseBytes {
+		return bad("an ask for %d experts of layer %d and %d rows", uses, layer, rows)
+	}
+	q := &Question{Layer: layer, Urgent: urgent == 1, Uses: make([]Use, uses)}
+	picks := 0
+	for i := range q.Uses {
+		u, n := &q.Uses[i], word(askFixed+i*askUseBytes+4)
+		u.Expert = word(askFixed + i*askUseBytes)
+		if u.Expert >= s.Experts || i > 0 && u.Expert <= q.Uses[i-1].Expert || n < 1 || n > rows {
+			return bad("expert %d with %d of %d rows", u.Expert, n, rows)
+		}
+		picks += n
+	}
+	at := askFixed + uses*askUseBytes
+	values := (at + picks*askRowBytes + 3) &^ 3
+	if picks > s.AskPicks() || len(b) != values+4*rows*s.Hidden {
+		return bad("%d picks of %d rows in %d bytes", picks, rows, len(b))
+	}
+	all := make([]int32, 0, picks)
+	for i := range q.Uses {
+		u, n := &q.Uses[i], word(askFixed+i*askUseBytes+4)
+		for j := range n {
+			r := int32(binary.LittleEndian.Uint16(b[at:]))
+			if at += askRowBytes; int(r) >= rows || j > 0 && r <= all[len(all)-1] {
+				return bad("expert %d has row %d of %d", u.Expert, r, rows)
+			}
+			all = append(all, r)
+		}
+		u.Rows = all[len(all)-n : len(all) : len(all)]
+	}
+	q.Inputs = make([]float32, rows*s.Hidden)
+	copy(bytesOf(q.Inputs), b[values:])
+	return q, nil
+}
+
+// An Answer is: how many experts (4 bytes), 4 bytes of 0, three durations in nanoseconds (8 bytes
+// each); the experts, as indices into those of the ask (2 bytes each); zeros up to 4 bytes; the
+// outputs.
+const (
+	answerFixed    = 32
+	answerUseBytes = 2
+)
+
+// Spent is where the time of an answer went. Hosts send durations, since their clocks are not ours.
+type Spent struct {
+	Waited, Read, Computed time.Duration // for its turn; for the disk; on the device
+}
+
+// Reply is an Answer: the outputs of some experts of an ask.
+type Reply struct {
+	Spent
+	Uses []int32   // indices into those of the ask, ascending
+	Rows []float32 // [rows of the first, rows of the next …, hidden]
+}
+
+// AppendAnswer appends an Answer.
+func AppendAnswer(dst []byte, id uint64, r *Reply) []byte {
+	from := len(dst)
+	dst = begin(dst, Answer, id)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(r.Uses)))
+	for _, d := range []time.Duration{r.Waited, r.Read, r.Computed} {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(max(d, 0)))
+	}
+	for _, u := range r.Uses {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(u))
+	}
+	dst = pad(dst, from)
+	return end(append(dst, bytesOf(r.Rows)...), from)
+}
+
+// Reply reads an Answer to an ask whose experts have so many rows each. What it returns has memory
+// of its own.
+func (f *Frame) Reply(hidden int, rows []int) (*Reply, error) {
+	if f.Kind != Answer {
+		return nil, ErrKind
+	}
+	b := f.Body
+	if len(b) < answerFixed {
+		return nil, fmt.Errorf("%w: an answer of %d bytes", ErrContent, len(b))
+	}
+	n := binary.LittleEndian.Uint64(b)
+	if n < 1 || n > uint64(len(rows)) || len(b) < answerFixed+int(n)*answerUseBytes {
+		return nil, fmt.Errorf("%w: an answer for %d experts of %d", ErrContent, n, len(rows))
+	}
+	r := &Reply{Uses: make([]int32, n)}
+	for i, d := range []*time.Duration{&r.Waited, &r.Read, &r.Computed} {
+		*d = time.Duration(min(binary.LittleEndian.Uint64(b[8+8*i:]), uint64(time.Hour)))
+	}
+	picks := 0
+	for i := range r.Uses {
+		u := int32(binary.LittleEndian.Uint16(b[answerFixed+i*answerUseBytes:]))
+		if int(u) >= len(rows) || i > 0 && u <= r.Uses[i-1] {
+			return nil, fmt.Errorf("%w: an answer for expert %d of %d", ErrContent, u, len(rows))
+		}
+		r.Uses[i] = u
+		picks += rows[u]
+	}
+	values := (answerFixed + len(r.Uses)*answerUseBytes + 3) &^ 3
+	if len(b) != values+4*picks*hidden {
+		return nil, fmt.Errorf("%w: an answer of %d bytes, want %d", ErrContent, len(b), values+4*picks*hidden)
+	}
+	r.Rows = make([]float32, picks*hidden)
+	copy(bytesOf(r.Rows), b[values:])
+	return r, nil
+}
+
+// pad appends zeros until what follows the header at from is a multiple of 4.
+func pad(dst []byte, from int) []byte {
+	for (len(dst)-from-headerBytes)%4 != 0 {
+		dst = append(dst, 0)
+	}
+	return dst
+}
+
+// bytesOf returns the memory of numbers.
+func bytesOf(f []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f))
+}

@@ -1,0 +1,229 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+var shape = Shape{Layers: 3, Experts: 8, Hidden: 4}
+
+// question is an ask of random experts and rows.
+func question(r *rand.Rand) *Question {
+	rows := 1 + r.IntN(5)
+	q := &Question{Layer: r.IntN(shape.Layers), Urgent: r.IntN(2) == 0, Inputs: make([]float32, rows*shape.Hidden)}
+	for i := range q.Inputs {
+		q.Inputs[i] = r.Float32()
+	}
+	for e := range shape.Experts {
+		u := Use{Expert: e}
+		for row := range rows {
+			if r.IntN(3) == 0 {
+				u.Rows = append(u.Rows, int32(row))
+			}
+		}
+		if len(u.Rows) > 0 {
+			q.Uses = append(q.Uses, u)
+		}
+	}
+	if len(q.Uses) == 0 {
+		q.Uses = []Use{{Expert: 0, Rows: []int32{0}}}
+	}
+	return q
+}
+
+// reader reads frames of every kind.
+func reader(b []byte) *Reader {
+	r := NewReader(bytes.NewReader(b))
+	r.Trust()
+	return r
+}
+
+func read(t *testing.T, b []byte) Frame {
+	t.Helper()
+	f, err := reader(b).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		q := question(r)
+		f := read(t, AppendAsk(nil, 7, shape.Hidden, q))
+		got, err := f.Question(shape)
+		if err != nil || f.ID != 7 || !reflect.DeepEqual(got, q) {
+			t.Fatalf("an ask came as %+v, %v; want %+v", got, err, q)
+		}
+		a, rows := &Reply{Spent: Spent{Waited: 1, Read: time.Second, Computed: 3}}, []int(nil)
+		for i := range q.Uses {
+			rows = append(rows, len(q.Uses[i].Rows))
+			if r.IntN(2) == 0 || i == 0 {
+				a.Uses = append(a.Uses, int32(i))
+				for range rows[i] * shape.Hidden {
+					a.Rows = append(a.Rows, r.Float32())
+				}
+			}
+		}
+		f = read(t, AppendAnswer([]byte("before")[:0], 9, a))
+		back, err := f.Reply(shape.Hidden, rows)
+		if err != nil || f.ID != 9 || !reflect.DeepEqual(back, a) {
+			t.Fatalf("an answer came as %+v, %v; want %+v", back, err, a)
+		}
+	}
+	g := Greeting{Version: Version, Shape: shape, Fingerprint: [32]byte{1, 31: 2}, Token: [32]byte{3, 31: 4}}
+	f := read(t, AppendHello(nil, &g))
+	if got, err := f.Greeting(); err != nil || got != g {
+		t.Errorf("a hello came as %+v, %v", got, err)
+	}
+	f = read(t, AppendWelcome(nil, Room{Experts: 100, Asks: 16}))
+	if got, err := f.Room(); err != nil || got != (Room{100, 16}) {
+		t.Errorf("a welcome came as %+v, %v", got, err)
+	}
+	if f = read(t, AppendReason(nil, Failed, 5, string(make([]byte, 2000)))); len(f.Body) != MaxReason || f.ID != 5 {
+		t.Errorf("a reason of %d bytes", len(f.Body))
+	}
+	if f = read(t, AppendEmpty(nil, Ping, 6)); f.Kind != Ping || f.ID != 6 || len(f.Body) != 0 {
+		t.Errorf("a ping came as %+v", f)
+	}
+}
+
+// TestAskPicks builds the largest asks that are allowed, in the two shapes that take most bytes,
+// and their answers.
+func TestAskPicks(t *testing.T) {
+	for _, hidden := range []int{4, 2048, 7168, 16384} {
+		s := Shape{Layers: 1, Experts: 1 << 16, Hidden: hidden}
+		n := s.AskPicks()
+		one, each := Use{}, &Question{Inputs: make([]float32, min(n, mostRows)*hidden)}
+		for i := range min(n, mostRows) {
+			one.Rows = append(one.Rows, int32(i))
+			each.Uses = append(each.Uses, Use{Expert: i, Rows: []int32{int32(i)}})
+		}
+		for _, q := range []*Question{{Uses: []Use{one}, Inputs: each.Inputs}, each} {
+			f := read(t, AppendAsk(nil, 1, hidden, q))
+			if _, err := f.Question(s); err != nil {
+				t.Errorf("hidden %d: %d picks of %d experts: %v", hidden, q.Picks(), len(q.Uses), err)
+			}
+			a, rows := &Reply{Rows: make([]float32, q.Picks()*hidden)}, []int(nil)
+			for i := range q.Uses {
+				a.Uses, rows = append(a.Uses, int32(i)), append(rows, len(q.Uses[i].Rows))
+			}
+			f = read(t, AppendAnswer(nil, 1, a))
+			if _, err := f.Reply(hidden, rows); err != nil {
+				t.Errorf("hidden %d: the answer to %d picks of %d experts: %v", hidden, q.Picks(), len(q.Uses), err)
+			}
+		}
+	}
+}
+
+// TestRefused changes one number of an ask at a time to one that does not fit.
+func TestRefused(t *testing.T) {
+	q := &Question{Layer: 1, Uses: []Use{{2, []int32{0, 2}}, {5, []int32{1}}}, Inputs: make([]float32, 3*shape.Hidden)}
+	good := AppendAsk(nil, 1, shape.Hidden, q)
+	h := headerBytes
+	for name, change := range map[string]func([]byte) []byte{
+		"layer":         func(b []byte) []byte { b[h] = 3; return b },
+		"no experts":    func(b []byte) []byte { b[h+4] = 0; return b },
+		"many experts":  func(b []byte) []byte { binary.LittleEndian.PutUint32(b[h+4:], math.MaxUint32); return b },
+		"no rows":       func(b []byte) []byte { b[h+8] = 0; return b },
+		"many rows":     func(b []byte) []byte { binary.LittleEndian.PutUint32(b[h+8:], math.MaxUint32); return b },
+		"urgent":        func(b []byte) []byte { b[h+12] = 2; return b },
+		"expert":        func(b []byte) []byte { b[h+24] = 8; return b },
+		"descending":    func(b []byte) []byte { b[h+24] = 2; return b },
+		"rows of none":  func(b []byte) []byte { b[h+28] = 0; return b },
+		"row":           func(b []byte) []byte { b[h+34] = 3; return b },
+		"row twice":     func(b []byte) []byte { b[h+34] = 0; return b },
+		"short":         func(b []byte) []byte { return resized(b[:len(b)-4]) },
+		"long":          func(b []byte) []byte { return resized(append(b, 0, 0, 0, 0)) },
+		"a few bytes":   func(b []byte) []byte { return resized(b[:h+3]) },
+		"another shape": func(b []byte) []byte { return AppendAsk(nil, 1, 2, q) },
+	} {
+		f := read(t, change(slices.Clone(good)))
+		if _, err := f.Question(shape); !errors.Is(err, ErrContent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, kind := range []Kind{0, kinds, 99} {
+		if _, err := reader(AppendEmpty(nil, kind, 1)).Next(); !errors.Is(err, ErrKind) {
+			t.Errorf("kind %d: %v", kind, err)
+		}
+	}
+	if _, err := NewReader(bytes.NewReader(good)).Next(); !errors.Is(err, ErrKind) {
+		t.Errorf("an ask of a stranger: %v", err)
+	}
+	huge := slices.Clone(good)
+	binary.LittleEndian.PutUint32(huge, MaxBytes+1)
+	if _, err := reader(huge).Next(); !errors.Is(err, ErrSize) {
+		t.Errorf("a huge frame: %v", err)
+	}
+	if _, err := reader(good[:len(good)-1]).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a frame that ends early: %v", err)
+	}
+}
+
+// resized sets a frame's size to what it has.
+func resized(b []byte) []byte {
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-headerBytes))
+	return b
+}
+
+// FuzzFrames reads a stream of arbitrary bytes as every kind of frame.
+func FuzzFrames(f *testing.F) {
+	r := rand.New(rand.NewPCG(2, 2))
+	f.Add(AppendAsk(AppendHello(nil, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
+	f.Add(AppendAnswer(AppendWelcome(nil, Room{1, 1}), 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)}))
+	f.Add(AppendReason(AppendEmpty(nil, Ping, 1), Refused, 0, "no"))
+	f.Fuzz(func(t *testing.T, stream []byte) { readAll(t, stream) })
+}
+
+func readAll(t *testing.T, stream []byte) {
+	in := reader(stream)
+	for {
+		f, err := in.Next()
+		if err != nil {
+			return
+		}
+		_, _ = f.Greeting()
+		_, _ = f.Room()
+		if q, err := f.Question(shape); err == nil {
+			if again := AppendAsk(nil, f.ID, shape.Hidden, q); !bytes.Equal(again[headerBytes:headerBytes+askFixed], f.Body[:askFixed]) || len(again) != headerBytes+len(f.Body) {
+				t.Fatalf("%x was read as %+v", f.Body, q)
+			}
+		}
+		if a, err := f.Reply(shape.Hidden, []int{1, 2, 3}); err == nil && len(a.Rows) == 0 {
+			t.Fatalf("%x was read as %+v", f.Body, a)
+		}
+	}
+}
+
+// TestDamaged reads 100,000 frames with a few bytes changed.
+func TestDamaged(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	taken := 0
+	var asks [64][]byte
+	for i := range asks {
+		asks[i] = AppendAsk(nil, 1, shape.Hidden, question(r))
+	}
+	for i := range 100_000 {
+		b := slices.Clone(asks[i%len(asks)])
+		for range 1 + r.IntN(4) {
+			b[r.IntN(len(b))] = byte(r.Uint32())
+		}
+		readAll(t, b)
+		if f, err := reader(b).Next(); err == nil {
+			if _, err := f.Question(shape); err == nil {
+				taken++
+			}
+		}
+	}
+	t.Logf("%d of 100,000 damaged frames could be read as asks", taken)
+}

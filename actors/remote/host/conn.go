@@ -1,0 +1,162 @@
+package host
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+)
+
+const (
+	// helloPatience is how long a stranger may take to say who it is.
+	helloPatience = 2 * time.Second
+	// silence is how long an engine may say nothing; it pings far more often.
+	silence = 10 * time.Second
+	// writePatience is how long an engine may not take what it is told.
+	writePatience = 10 * time.Second
+)
+
+// conn is one engine's connection.
+type conn struct {
+	h    *Host
+	net  net.Conn
+	asks atomic.Int32 // under way
+
+	mu     sync.Mutex
+	wake   sync.Cond
+	frames [][]byte // to be written
+	closed bool
+}
+
+func newConn(h *Host, c net.Conn) *conn {
+	x := &conn{h: h, net: c}
+	x.wake.L = &x.mu
+	return x
+}
+
+// send has a frame written. It does not wait.
+func (c *conn) send(f []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.frames = append(c.frames, f)
+		c.wake.Signal()
+	}
+}
+
+// close ends the connection. What it has asked is computed and told to nobody.
+func (c *conn) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed, c.frames = true, nil
+		c.wake.Signal()
+		_ = c.net.Close()
+	}
+}
+
+// write writes what is sent, until the connection is closed.
+func (c *conn) write() {
+	for {
+		c.mu.Lock()
+		for len(c.frames) == 0 && !c.closed {
+			c.wake.Wait()
+		}
+		frames := net.Buffers(c.frames)
+		c.frames = nil
+		closed := c.closed
+		c.mu.Unlock()
+		if closed {
+			return
+		}
+		_ = c.net.SetWriteDeadline(time.Now().Add(writePatience))
+		if _, err := frames.WriteTo(c.net); err != nil {
+			c.close()
+			return
+		}
+	}
+}
+
+// serve reads what an engine says until one side ends the connection, and returns why.
+func (c *conn) serve() error {
+	r := frame.NewReader(c.net)
+	if err := c.greet(r); err != nil {
+		return err
+	}
+	r.Trust()
+	go c.write()
+	for {
+		_ = c.net.SetReadDeadline(time.Now().Add(silence))
+		f, err := r.Next()
+		if err != nil {
+			return err
+		}
+		switch f.Kind {
+		case frame.Ping:
+			c.send(frame.AppendEmpty(nil, frame.Pong, f.ID))
+		case frame.Ask:
+			q, err := f.Question(c.h.shape)
+			if err == nil && !c.h.has(q.Layer) {
+				err = fmt.Errorf("%w: layer %d has no experts", frame.ErrContent, q.Layer)
+			}
+			if err != nil {
+				return err
+			}
+			if c.asks.Add(1) > asks {
+				return fmt.Errorf("an engine has more than %d asks under way", asks)
+			}
+			c.h.conns.work.Add(1)
+			c.h.inbox.put(&job{conn: c, ask: f.ID, question: q, arrived: time.Now()})
+		default:
+			return frame.ErrKind
+		}
+	}
+}
+
+// has reports whether a layer has experts.
+func (h *Host) has(layer int) bool {
+	for _, l := range h.files.Experts.Layers() {
+		if l == layer {
+			return true
+		}
+	}
+	return false
+}
+
+// greet asks a stranger who it is, and says what the host has room for, or why it does not serve.
+func (c *conn) greet(r *frame.Reader) error {
+	_ = c.net.SetDeadline(time.Now().Add(helloPatience))
+	f, err := r.Next()
+	if err != nil {
+		return err
+	}
+	g, err := f.Greeting()
+	if err != nil {
+		return err
+	}
+	if err := c.h.refusal(&g); err != nil {
+		_, _ = c.net.Write(frame.AppendReason(nil, frame.Refused, 0, err.Error()))
+		return err
+	}
+	_, err = c.net.Write(frame.AppendWelcome(nil, c.h.Room()))
+	_ = c.net.SetDeadline(time.Time{})
+	return err
+}
+
+// refusal says why an engine is not served; nil if it is. Who does not know the token learns
+// nothing of the model.
+func (h *Host) refusal(g *frame.Greeting) error {
+	switch {
+	case g.Version != frame.Version:
+		return fmt.Errorf("the host speaks version %d, and the engine version %d; run the same version of the program on both", frame.Version, g.Version)
+	case subtle.ConstantTimeCompare(g.Token[:], h.token[:]) == 0:
+		return fmt.Errorf("the token is wrong; give both sides the same --token-file")
+	case g.Fingerprint != [32]byte(h.print) || g.Shape != h.shape:
+		return fmt.Errorf("the host has another model, or other bits of it; give both sides the same files")
+	}
+	return nil
+}

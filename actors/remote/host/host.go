@@ -1,0 +1,241 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
+	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/dispatch"
+	"github.com/moeflux/moeflux-actor/stages/expertio"
+)
+
+// Host is an open expert host.
+type Host struct {
+	cfg    Config
+	files  *modelfiles.Files
+	shape  frame.Shape
+	print  fingerprint.Fingerprint
+	token  [32]byte
+	memory *expertmem.Memory
+	plan   expertmem.Plan
+	queue  gpu.Queue
+	lender *dispatch.Lender
+	epoch  time.Time
+
+	reserve int64 // bytes of memory that stay free
+
+	// Only the loop has these.
+	core    *expertio.Core
+	out     stages.Outbox
+	todo    []stages.Send // what the core has sent and nobody has handled yet
+	jobs    map[stages.StepID]*job
+	last    stages.StepID
+	spare   []*dispatch.Bench // that are not in use
+	benches []*dispatch.Bench // all
+
+	inbox   inbox
+	stopped chan struct{} // closed when the loop has ended
+
+	conns conns
+}
+
+func newHost(cfg Config) *Host {
+	h := &Host{cfg: cfg, epoch: time.Now(), jobs: make(map[stages.StepID]*job), stopped: make(chan struct{})}
+	h.inbox.ready.L = &h.inbox.mu
+	h.conns.open = make(map[*conn]bool)
+	return h
+}
+
+// start starts the loop, and keeps memory within what is available.
+func (h *Host) start() {
+	go h.loop()
+	h.memory.Govern(expertmem.Reserves{Machine: h.reserve}, 0)
+}
+
+// Room returns what engines are told.
+func (h *Host) Room() frame.Room { return frame.Room{Experts: h.plan.Slots, Asks: asks} }
+
+// Describe says in a line what the host serves.
+func (h *Host) Describe() string {
+	p := &h.plan
+	return fmt.Sprintf("%d of %d experts in %d MiB (%s), on %s", min(p.Slots, int(p.Bytes)/p.SlotBytes), int(p.Bytes)/p.SlotBytes, int64(min(p.Slots, int(p.Bytes)/p.SlotBytes))*int64(p.Stride)>>20, p.IO, h.cfg.Device.Name())
+}
+
+// inbox is what waits for the loop, without a bound of its own: reads, the device and credits bound
+// it. Whoever puts something in does not wait.
+type inbox struct {
+	mu    sync.Mutex
+	ready sync.Cond
+	items []any // a stages.Message for expert-IO, a *job, or a *wave that is done
+	ended bool
+	err   error // what broke the host
+}
+
+// put adds an item.
+func (b *inbox) put(item any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.items = append(b.items, item)
+		b.ready.Signal()
+	}
+}
+
+// end ends the loop, because of an error or nil.
+func (b *inbox) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.ended, b.err = true, err
+		b.ready.Signal()
+	}
+}
+
+// take waits for items, and takes them all in the memory of the ones before. ok is false at the
+// end.
+func (b *inbox) take(before []any) (items []any, ok bool) {
+	clear(before)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.items) == 0 && !b.ended {
+		b.ready.Wait()
+	}
+	if b.ended {
+		return nil, false
+	}
+	items, b.items = b.items, before[:0]
+	return items, true
+}
+
+// loop handles one item after the other.
+func (h *Host) loop() {
+	defer close(h.stopped)
+	var items []any
+	for ok := true; ok; {
+		if items, ok = h.inbox.take(items); !ok {
+			break
+		}
+		for _, item := range items {
+			if err := h.handle(item); err != nil {
+				h.cfg.Logger.Error("the expert host is broken", "error", err)
+				h.inbox.end(err)
+				h.conns.closeAll()
+			}
+		}
+	}
+}
+
+func (h *Host) handle(item any) error {
+	switch x := item.(type) {
+	case stages.Message:
+		return h.step(x)
+	case *job:
+		return h.begin(x)
+	case *wave:
+		return h.waveDone(x)
+	}
+	return fmt.Errorf("host: an item of type %T", item)
+}
+
+// step has expert-IO handle a message, and does what it asks for.
+func (h *Host) step(m stages.Message) error {
+	h.todo = append(h.todo, stages.Send{To: stages.ExpertIO, Msg: m})
+	return h.run()
+}
+
+// run does what is to do until nothing is.
+func (h *Host) run() error {
+	for len(h.todo) > 0 {
+		next := h.todo[0]
+		h.todo = append(h.todo[:0], h.todo[1:]...)
+		if next.To != stages.ExpertIO {
+			h.sent(next)
+			continue
+		}
+		h.out.NowNS = h.now()
+		next.Msg.Stamp(h.out.NowNS)
+		if err := h.core.Step(next.Msg, &h.out); err != nil {
+			return err
+		}
+		h.perform()
+	}
+	return nil
+}
+
+// perform does what the core has written into the outbox, as an engine's shell does.
+func (h *Host) perform() {
+	for _, id := range h.out.Frees {
+		h.memory.Free(id)
+	}
+	for i := range h.out.Reads {
+		h.memory.Read(&h.out.Reads[i])
+	}
+	for _, x := range h.out.Hurries {
+		h.memory.Hurry(x)
+	}
+	for _, a := range h.out.Answers {
+		if m, ok := a.Msg.(*stages.SlotsResized); ok {
+			h.memory.Resized(m.Slots)
+		}
+	}
+	h.todo = append(h.todo, h.out.Sends...)
+	h.out.Reset()
+}
+
+// sent handles what expert-IO tells stages that a host does not have.
+func (h *Host) sent(s stages.Send) {
+	switch m := s.Msg.(type) {
+	case *stages.WaveResident:
+		h.waveResident(m)
+	case *stages.StepFailed:
+		if j := h.jobs[m.ID]; j != nil {
+			h.fail(j, m.Err)
+		}
+	}
+}
+
+// now returns the time on the host's clock, in nanoseconds.
+func (h *Host) now() int64 { return int64(time.Since(h.epoch)) }
+
+// memoryHost is what the memory of experts needs of the host.
+type memoryHost struct{ h *Host }
+
+func (m memoryHost) Send(_ stages.StageID, msg stages.Message) { m.h.inbox.put(msg) }
+func (m memoryHost) At(t time.Time) int64                      { return int64(t.Sub(m.h.epoch)) }
+func (m memoryHost) Break(part string, err error)              { m.h.inbox.end(fmt.Errorf("%s: %w", part, err)) }
+
+// release frees everything, each thing after its users.
+func (h *Host) release() error {
+	var errs []error
+	if h.memory != nil {
+		h.memory.StopGoverning()
+		errs = append(errs, h.memory.StopReading())
+	}
+	if h.queue != nil {
+		errs = append(errs, h.queue.Close())
+	}
+	h.inbox.end(nil)
+	if h.core != nil {
+		<-h.stopped
+	}
+	for _, b := range h.benches {
+		b.Release()
+	}
+	if h.lender != nil {
+		h.lender.Close()
+	}
+	if h.memory != nil {
+		errs = append(errs, h.memory.Release())
+	}
+	if h.files != nil {
+		errs = append(errs, h.files.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+)
+
+// mostConns is how many connections a host has at once.
+const mostConns = 64
+
+// conns is the connections of a host.
+type conns struct {
+	mu      sync.Mutex
+	open    map[*conn]bool
+	serving sync.WaitGroup // goroutines of connections
+	work    atomic.Int32   // asks under way
+	closing bool
+}
+
+// add takes a connection, unless there are too many or the host closes.
+func (cs *conns) add(c *conn) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closing || len(cs.open) >= mostConns {
+		return false
+	}
+	cs.open[c] = true
+	cs.serving.Add(1)
+	return true
+}
+
+func (cs *conns) remove(c *conn) {
+	c.close()
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.open, c)
+	cs.serving.Done()
+}
+
+func (cs *conns) closeAll() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.closing = true
+	for c := range cs.open {
+		c.close()
+	}
+}
+
+// drain tells everybody to ask no more.
+func (cs *conns) drain() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.closing = true
+	for c := range cs.open {
+		c.send(frame.AppendEmpty(nil, frame.Drain, 0))
+	}
+}
+
+// Listen returns what Serve takes connections from: by TLS, if the host has certificates. An
+// address that other machines reach is refused without.
+func (h *Host) Listen(addr string) (net.Listener, error) {
+	if err := h.cfg.Secrets.CheckAddr(addr); err != nil {
+		return nil, err
+	}
+	secure, err := h.cfg.Secrets.Server()
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil || secure == nil {
+		return l, err
+	}
+	return tls.NewListener(l, secure), nil
+}
+
+// Serve takes connections from l, which it closes, until Close is called or the host breaks. It
+// returns nil after Close.
+func (h *Host) Serve(l net.Listener) error {
+	go func() {
+		<-h.stopped
+		_ = l.Close()
+	}()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			h.inbox.mu.Lock()
+			defer h.inbox.mu.Unlock()
+			if h.inbox.ended {
+				return h.inbox.err
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		x := newConn(h, c)
+		if !h.conns.add(x) {
+			_ = c.Close()
+			continue
+		}
+		go func() {
+			defer h.conns.remove(x)
+			from := c.RemoteAddr().String()
+			err := x.serve()
+			h.cfg.Logger.Info("an engine has gone", "from", from, "why", err)
+		}()
+	}
+}
+
+// drainPause is how long engines have to hear that they should ask no more.
+const drainPause = 50 * time.Millisecond
+
+// Close ends the host: engines are told to ask no more, what they have asked is answered as long as
+// ctx lasts, and everything is freed. The listener is the caller's to close first.
+func (h *Host) Close(ctx context.Context) error {
+	h.conns.drain()
+	for pause := true; (pause || h.conns.work.Load() > 0) && ctx.Err() == nil; pause = false {
+		select {
+		case <-time.After(drainPause): // the last answers are written, too
+		case <-ctx.Done():
+		}
+	}
+	h.conns.closeAll()
+	h.conns.serving.Wait()
+	return h.release()
+}

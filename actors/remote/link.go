@@ -1,0 +1,230 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+const (
+	dialPatience  = 2 * time.Second        // for a connection, and for each answer to a greeting
+	probePatience = 30 * time.Second       // for the first answer, which the host may have to read
+	redial        = 200 * time.Millisecond // from try to try
+	pingsWithin   = 4                      // pings in the time of patience
+)
+
+// errSilent ends the connection of a host that does not answer pings.
+var errSilent = errors.New("it has fallen silent")
+
+// RefusedError says why a host does not serve.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "refused: " + e.Reason }
+
+// link is one host.
+type link struct {
+	c    *Client
+	host int
+	addr string
+	said string // the last trouble that was logged
+	room frame.Room
+
+	mu      sync.Mutex
+	conn    net.Conn // nil unless connected
+	up      bool     // expert-IO may ask
+	heard   time.Time
+	pending map[uint64]*pending
+	frames  [][]byte // to be written
+	wake    chan struct{}
+	figures stages.HostStats
+}
+
+// run dials the host again and again.
+func (l *link) run() {
+	for {
+		err := l.connect()
+		select {
+		case <-l.c.done:
+			return
+		default:
+		}
+		if l.said != err.Error() {
+			l.said = err.Error()
+			l.c.cfg.Log.Warn("an expert host is not used", "host", l.addr, "why", err)
+		}
+		select {
+		case <-l.c.done:
+			return
+		case <-time.After(redial):
+		}
+	}
+}
+
+// stop ends the connection, if there is one.
+func (l *link) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.Close()
+	}
+}
+
+// connect dials the host, and serves the connection until it ends. It returns why.
+func (l *link) connect() error {
+	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	defer cancel()
+	var conn net.Conn
+	var err error
+	if t := l.c.cfg.TLS; t != nil {
+		conn, err = (&tls.Dialer{Config: t}).DialContext(ctx, "tcp", l.addr)
+	} else {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", l.addr)
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.conn = conn
+	l.mu.Unlock()
+	select {
+	case <-l.c.done: // Close may not have seen the connection
+		_ = conn.Close()
+	default:
+	}
+	r := frame.NewReader(conn)
+	if err = l.greet(conn, r); err == nil {
+		err = l.serve(conn, r)
+	}
+	l.down(conn)
+	return err
+}
+
+// greet says who asks, and has the host show that it computes the same bits.
+func (l *link) greet(conn net.Conn, r *frame.Reader) error {
+	cfg := &l.c.cfg
+	_ = conn.SetDeadline(time.Now().Add(dialPatience))
+	if _, err := conn.Write(frame.AppendHello(nil, &frame.Greeting{Version: frame.Version, Shape: cfg.Shape, Fingerprint: cfg.Fingerprint, Token: cfg.Token})); err != nil {
+		return err
+	}
+	f, err := r.Next()
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("it ended the connection without a word; TLS is for both sides or for none: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if f.Kind == frame.Refused {
+		return &RefusedError{fmt.Sprintf("%q", f.Body)}
+	}
+	if l.room, err = f.Room(); err != nil {
+		return err
+	}
+	r.Trust()
+	if cfg.Probe != nil {
+		_ = conn.SetDeadline(time.Now().Add(probePatience))
+		if err := cfg.Probe.compare(conn, r, cfg.Shape.Hidden); err != nil {
+			return err
+		}
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// serve asks, and passes on answers, until the connection ends.
+func (l *link) serve(conn net.Conn, r *frame.Reader) error {
+	wake := make(chan struct{}, 1)
+	l.mu.Lock()
+	l.pending, l.frames, l.wake, l.up, l.heard = make(map[uint64]*pending), nil, wake, true, time.Now()
+	l.mu.Unlock()
+	ended := make(chan struct{})
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer close(ended)
+	others.Go(func() { l.write(conn, wake, ended) })
+	l.said = ""
+	l.c.cfg.Log.Info("an expert host is used", "host", l.addr, "experts", l.room.Experts)
+	l.c.cfg.Send(stages.ExpertIO, &stages.HostChanged{Host: l.host, Experts: l.room.Experts, Asks: l.room.Asks})
+	others.Go(func() { l.watch(conn, ended) })
+	for {
+		f, err := r.Next()
+		if err == nil {
+			err = l.take(&f)
+		}
+		if err != nil {
+			_ = conn.Close()
+			if since := l.quiet(); since > l.c.cfg.Patience {
+				return errSilent
+			}
+			return err
+		}
+	}
+}
+
+// quiet returns for how long nothing has come.
+func (l *link) quiet() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.heard)
+}
+
+// write writes what is to be sent, until the connection ends.
+func (l *link) write(conn net.Conn, wake, ended chan struct{}) {
+	for {
+		select {
+		case <-wake:
+		case <-ended:
+			return
+		}
+		l.mu.Lock()
+		frames := net.Buffers(l.frames)
+		l.frames = nil
+		l.mu.Unlock()
+		_ = conn.SetWriteDeadline(time.Now().Add(max(l.c.cfg.Patience, time.Second)))
+		if _, err := frames.WriteTo(conn); err != nil {
+			_ = conn.Close()
+			return
+		}
+	}
+}
+
+// watch pings the host, and ends the connection if nothing comes back, and asks that take too long.
+func (l *link) watch(conn net.Conn, ended chan struct{}) {
+	t := time.NewTicker(l.c.cfg.Patience / pingsWithin)
+	defer t.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-t.C:
+		}
+		if l.quiet() > l.c.cfg.Patience {
+			_ = conn.Close()
+			return
+		}
+		l.post(frame.AppendEmpty(nil, frame.Ping, 0))
+		l.endSlow()
+	}
+}
+
+// post has a frame written. It does not wait.
+func (l *link) post(f []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue(f)
+}
+
+// queue is post, for who holds l.mu.
+func (l *link) queue(f []byte) {
+	l.frames = append(l.frames, f)
+	select {
+	case l.wake <- struct{}{}:
+	default: // it is awake
+	}
+}

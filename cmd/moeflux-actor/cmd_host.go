@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/actors/remote/host"
+	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
+	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/process"
+	"github.com/moeflux/moeflux-actor/tracing/export"
+)
+
+type hostCmd struct {
+	Dir  string `arg:"" placeholder:"DIR|FILE.gguf" help:"The packed model directory or GGUF file: the same as that of the engines."`
+	Addr string `default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8090, which this machine alone reaches. Others need TLS."`
+
+	TLSCert   string `name:"tls-cert" placeholder:"FILE" help:"The certificate of the host, in PEM."`
+	TLSKey    string `name:"tls-key" placeholder:"FILE" help:"The key of that certificate, in PEM."`
+	TLSCA     string `name:"tls-ca" placeholder:"FILE" help:"The authorities that certificates of engines must come from, in PEM."`
+	TokenFile string `name:"token-file" placeholder:"FILE" help:"A text, of at least 16 bytes, that engines must know (--hosts-token). Default: none."`
+	Insecure  bool   `help:"Lets other machines ask without encryption: who sees the network reads what is sent, and may change it."`
+
+	ExpertsDir   string        `name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own."`
+	ExpertMemory flags.Size    `placeholder:"SIZE" help:"The most bytes for experts. Default: what is free when the host starts, limits of cgroups counted, less a sixteenth."`
+	ExpertIO     string        `name:"expert-io" placeholder:"NAME" help:"How experts are read: auto, mmap, direct or buffered. Default: auto."`
+	ReadWorkers  int           `placeholder:"N" help:"The number of parallel reads. Default: 4 past the page cache, 8 through it."`
+	Threads      int           `placeholder:"N" help:"Compute threads. Default: the cores this process may use."`
+	Activations  string        `default:"int8" placeholder:"KIND" help:"How matrices are multiplied, int8 or f32: as by the engines. Default: int8."`
+	DrainTimeout time.Duration `default:"5s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 5s."`
+	LogLevel     string        `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
+	LogFormat    string        `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
+}
+
+// engine returns the flags of an engine that opens the same device and model.
+func (c *hostCmd) engine() *flags.Engine {
+	e := &flags.Engine{Model: c.Dir}
+	e.Device, e.Threads, e.Activations = "host", c.Threads, c.Activations
+	e.ExpertsDir, e.ExpertMemory, e.ExpertIO, e.ReadWorkers = c.ExpertsDir, c.ExpertMemory, c.ExpertIO, c.ReadWorkers
+	e.Tuned, e.Profile, e.Trace, e.TraceSample, e.LogLevel, e.LogFormat = moeflux.TunedOff, flags.ProfileOff, export.Off, 1, c.LogLevel, c.LogFormat
+	return e
+}
+
+// Run serves engines until a signal comes.
+func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) {
+	e, keys := c.engine(), secrets.Files{TokenFile: c.TokenFile, Cert: c.TLSCert, Key: c.TLSKey, CA: c.TLSCA, Insecure: c.Insecure}
+	if err := e.Check(); err != nil {
+		return err
+	}
+	if err := keys.CheckAddr(c.Addr); err != nil {
+		return process.Usagef("--addr: %v (--tls-cert, --tls-key and --tls-ca; or --insecure)", err)
+	}
+	cfg, err := e.Configure(ctx, inv, e.Logger(inv.Stderr))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
+	h, err := host.Open(ctx, host.Config{
+		Model: cfg.Model, ExpertsDir: cfg.ExpertsDir, Device: cfg.Device, ExpertMemory: cfg.ExpertMemory, ExpertIO: c.ExpertIO, ReadWorkers: cfg.ReadWorkers,
+		Secrets: keys, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	err = c.serve(ctx, inv, h)
+	patience, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
+	defer cancel()
+	return errors.Join(err, h.Close(patience))
+}
+
+// serve takes engines until a signal comes or the host breaks.
+func (c *hostCmd) serve(ctx context.Context, inv *process.Invocation, h *host.Host) error {
+	l, err := h.Listen(c.Addr)
+	if err != nil {
+		return err
+	}
+	inv.Say("serving %s; listening on %s", h.Describe(), l.Addr())
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return errors.Join(l.Close(), <-served)
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/internal/process"
+)
+
+// startHost runs the command host until the test ends, and returns its address.
+func startHost(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	said, stderr := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"host", "--addr", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, stderr, testEnv())
+		stderr.Close()
+	}()
+	t.Cleanup(func() {
+		cancel(process.ErrInterrupted)
+		if code := <-ended; code != exitOK {
+			t.Errorf("the host ended with %d", code)
+		}
+	})
+	var all bytes.Buffer
+	b := make([]byte, 1)
+	for !strings.HasSuffix(all.String(), "\n") {
+		if _, err := said.Read(b); err != nil {
+			t.Fatalf("the host said %q", all.String())
+		}
+		all.Write(b)
+	}
+	go io.Copy(io.Discard, said)
+	return regexp.MustCompile(`listening on (\S+)\n`).FindStringSubmatch(all.String())[1]
+}
+
+// TestHostCommand generates a text with and without two hosts.
+func TestHostCommand(t *testing.T) {
+	dir := mustInspect(t).Dir
+	hosts := startHost(t, dir) + "," + startHost(t, dir, "--expert-memory", "200KiB", "--expert-io", "buffered")
+	args := []string{"run", "--model", dir, "-p", "package main", "-n", "40", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
+	want := mustCall(t, "", args...)
+	got := mustCall(t, "", append(args, "--hosts", hosts)...)
+	if got.stdout != want.stdout {
+		t.Errorf("with hosts: %q, want %q", got.stdout, want.stdout)
+	}
+	if !regexp.MustCompile(`2 hosts computed [1-9]\d* expert uses; an ask takes`).MatchString(got.stderr) {
+		t.Errorf("stderr %q", got.stderr)
+	}
+}
+
+func TestHostUsage(t *testing.T) {
+	dir := mustInspect(t).Dir
+	for _, args := range [][]string{
+		{"host", dir, "--addr", "0.0.0.0:0"}, {"host", dir, "--addr", "nowhere"}, {"host", dir, "--activations", "f64"}, {"host"},
+		{"run", "-p", "x", "--hosts", "10.0.0.2:8090"}, {"run", "-p", "x", "--hosts", "127.0.0.1:1", "--resident", "on"},
+	} {
+		if o := call(t, "", args...); o.code != exitUsage {
+			t.Errorf("%q: exit %d, stderr %q", args, o.code, o.stderr)
+		}
+	}
+}
