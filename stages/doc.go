@@ -55,7 +55,7 @@
 //     decode are urgent (Rank).
 //   - hit, miss: a use that finds its expert in a slot or on its way there; a use that does not.
 //   - host: another process, on this machine or elsewhere, that computes uses for this engine
-//     (actors/remote/host). The host's memory, of a device with memory of its own, is another thing.
+//     (actors/remote/host). Beside a device with memory of its own it is this machine.
 //   - question: some uses of a plan that a host is to compute (Ask). They are away meanwhile.
 //   - load: the uses of one plan on their way from expert-IO to dispatch.
 //   - wave: those uses of a load that one submission computes.
