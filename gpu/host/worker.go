@@ -65,8 +65,8 @@ func (p *pool) serve(w *worker) {
 		if p.quit.Load() {
 			return
 		}
-		// The job's caller closes it before it looks who is inside. Swaps, here and below: emulators
-		// of arm64 let a load pass a store before it, which that processor does not.
+		// The job's caller closes it before it looks who is inside. Swaps, here and below:
+		// emulators of arm64 let a load pass a store before it, which that processor does not.
 		w.inside.Swap(true)
 		if turn := p.turn.Load(); joinable(turn) {
 			seen = turn
