@@ -12,6 +12,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -62,33 +63,32 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 		t.Fatal(err)
 	}
 	slot := int64(base.Info().SlotBytes+4095) / 4096 * 4096
+	depths := []int{1, 2, 3}
+	prefetches := []struct {
+		by     actors.Prefetch
+		layers int
+	}{{actors.PrefetchOff, 0}, {actors.PrefetchLastToken, 2}, {actors.PrefetchNextGate, 1}, {actors.PrefetchBoth, 2}}
+	ios := []struct {
+		mode              actors.ExpertIO
+		resident          actors.Resident
+		slots, waves, wrk int
+	}{
+		{actors.ExpertIOMmap, actors.ResidentOff, 0, 0, 0}, {actors.ExpertIOMmap, actors.ResidentOff, 0, 3, 0}, {actors.ExpertIOMmap, actors.ResidentOn, 0, 0, 0},
+		{actors.ExpertIOBuffered, "", 1, 1, 1}, {actors.ExpertIOBuffered, "", 4, 4, 2},
+		{actors.ExpertIOBuffered, "", 24, 3, 8}, {actors.ExpertIOBuffered, "", 128, 16, 8},
+	}
+	ways := []string{"alone", "beside another", "while slots come and go"}
 	runs := 0
-	for _, depth := range []int{1, 2, 3} {
-		for _, prefetch := range []struct {
-			by     actors.Prefetch
-			layers int
-		}{{actors.PrefetchOff, 0}, {actors.PrefetchLastToken, 2}, {actors.PrefetchNextGate, 1}, {actors.PrefetchBoth, 2}} {
-			for _, io := range []struct {
-				mode              actors.ExpertIO
-				resident          actors.Resident
-				slots, waves, wrk int
-			}{
-				{actors.ExpertIOMmap, actors.ResidentOff, 0, 0, 0}, {actors.ExpertIOMmap, actors.ResidentOff, 0, 3, 0}, {actors.ExpertIOMmap, actors.ResidentOn, 0, 0, 0},
-				{actors.ExpertIOBuffered, "", 1, 1, 1}, {actors.ExpertIOBuffered, "", 4, 4, 2},
-				{actors.ExpertIOBuffered, "", 24, 3, 8}, {actors.ExpertIOBuffered, "", 128, 16, 8},
-			} {
-				for _, way := range []string{"alone", "beside another", "while slots come and go"} {
-					cfg := actors.Config{
-						Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch.by, PrefetchLayers: prefetch.layers, ExpertIO: io.mode, Resident: io.resident, ExpertMemory: int64(io.slots) * slot,
-						WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
-					}
-					if err := sameConversation(cfg, first, second, want, way); err != nil {
-						t.Fatalf("depth %d, prefetch %v, %+v, %s: %v", depth, prefetch, io, way, err)
-					}
-					runs++
-				}
-			}
+	for at := range testenv.Settings(len(depths), len(prefetches), len(ios), len(ways)) {
+		depth, prefetch, io, way := depths[at[0]], prefetches[at[1]], ios[at[2]], ways[at[3]]
+		cfg := actors.Config{
+			Model: dir, Device: dev, RingDepth: depth, Prefetch: prefetch.by, PrefetchLayers: prefetch.layers, ExpertIO: io.mode, Resident: io.resident, ExpertMemory: int64(io.slots) * slot,
+			WaveSlots: io.waves, ReadWorkers: io.wrk, ChunkRows: chunkRows(depth),
 		}
+		if err := sameConversation(cfg, first, second, want, way); err != nil {
+			t.Fatalf("depth %d, prefetch %v, %+v, %s: %v", depth, prefetch, io, way, err)
+		}
+		runs++
 	}
 	t.Logf("%d settings, equal bits in all", runs)
 }
