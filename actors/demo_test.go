@@ -60,8 +60,8 @@ func TestDemoLosses(t *testing.T) {
 }
 
 // TestDemoInt8 evaluates the same windows with inputs rounded to 8 bits on each variant of the
-// device: the mean loss stays within 0.5 % of the reference's. Greedy texts may change; with time, how
-// many do is logged.
+// device: the mean loss stays within 0.5 % of the reference's. Greedy texts may change; with time,
+// how many do is logged.
 func TestDemoInt8(t *testing.T) {
 	for i, variant := range host.Variants() {
 		t.Run("variant="+variant, func(t *testing.T) {
