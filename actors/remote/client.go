@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"strings"
@@ -34,7 +35,9 @@ type Config struct {
 type Client struct {
 	cfg   Config
 	links []*link
-	done  chan struct{}
+	// done ends with Close, and with it what the links wait for.
+	done  context.Context
+	close context.CancelFunc
 	ended sync.WaitGroup
 }
 
@@ -43,7 +46,8 @@ func New(cfg Config) *Client {
 	if cfg.Patience == 0 {
 		cfg.Patience = DefaultPatience
 	}
-	c := &Client{cfg: cfg, done: make(chan struct{})}
+	c := &Client{cfg: cfg}
+	c.done, c.close = context.WithCancel(context.Background())
 	for i, addr := range cfg.Hosts {
 		l := &link{c: c, host: i, addr: addr}
 		c.links = append(c.links, l)
@@ -80,7 +84,7 @@ func (c *Client) Ask(a *stages.Ask) { c.links[a.Host].ask(a) }
 
 // Close ends all connections. Nothing is sent to stages afterwards.
 func (c *Client) Close() {
-	close(c.done)
+	c.close()
 	for _, l := range c.links {
 		l.stop()
 	}

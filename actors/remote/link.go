@@ -52,7 +52,7 @@ func (l *link) run() {
 	for {
 		err := l.connect()
 		select {
-		case <-l.c.done:
+		case <-l.c.done.Done():
 			return
 		default:
 		}
@@ -61,7 +61,7 @@ func (l *link) run() {
 			l.c.cfg.Log.Warn("an expert host is not used", "host", l.addr, "why", err)
 		}
 		select {
-		case <-l.c.done:
+		case <-l.c.done.Done():
 			return
 		case <-time.After(redial):
 		}
@@ -79,7 +79,7 @@ func (l *link) stop() {
 
 // connect dials the host, and serves the connection until it ends. It returns why.
 func (l *link) connect() error {
-	ctx, cancel := context.WithTimeout(context.Background(), dialPatience)
+	ctx, cancel := context.WithTimeout(l.c.done, dialPatience)
 	defer cancel()
 	var conn net.Conn
 	var err error
@@ -95,7 +95,7 @@ func (l *link) connect() error {
 	l.conn = conn
 	l.mu.Unlock()
 	select {
-	case <-l.c.done: // Close may not have seen the connection
+	case <-l.c.done.Done(): // Close may not have seen the connection
 		_ = conn.Close()
 	default:
 	}

@@ -16,7 +16,7 @@ type Probe struct {
 }
 
 // errOtherBits says that a host is of no use.
-var errOtherBits = errors.New("it computes other bits than this machine; use the same version, and the same --activations and kind of device on both")
+var errOtherBits = errors.New("it computes other bits than this machine; use the same version, activations and kind of device on both")
 
 // probeAsk numbers the ask of a probe; those of expert-IO count from 1.
 const probeAsk = 0

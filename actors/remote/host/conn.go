@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,7 +101,7 @@ func (c *conn) serve() error {
 			c.send(frame.AppendEmpty(nil, frame.Pong, f.ID))
 		case frame.Ask:
 			q, err := f.Question(c.h.shape)
-			if err == nil && !c.h.has(q.Layer) {
+			if err == nil && !slices.Contains(c.h.files.Experts.Layers(), q.Layer) {
 				err = fmt.Errorf("%w: layer %d has no experts", frame.ErrContent, q.Layer)
 			}
 			if err != nil {
@@ -115,16 +116,6 @@ func (c *conn) serve() error {
 			return frame.ErrKind
 		}
 	}
-}
-
-// has reports whether a layer has experts.
-func (h *Host) has(layer int) bool {
-	for _, l := range h.files.Experts.Layers() {
-		if l == layer {
-			return true
-		}
-	}
-	return false
 }
 
 // greet asks a stranger who it is, and says what the host has room for, or why it does not serve.
@@ -154,7 +145,7 @@ func (h *Host) refusal(g *frame.Greeting) error {
 	case g.Version != frame.Version:
 		return fmt.Errorf("the host speaks version %d, and the engine version %d; run the same version of the program on both", frame.Version, g.Version)
 	case subtle.ConstantTimeCompare(g.Token[:], h.token[:]) == 0:
-		return fmt.Errorf("the token is wrong; give both sides the same --token-file")
+		return fmt.Errorf("the token is wrong; give both sides the same one")
 	case g.Fingerprint != [32]byte(h.print) || g.Shape != h.shape:
 		return fmt.Errorf("the host has another model, or other bits of it; give both sides the same files")
 	}

@@ -86,7 +86,7 @@ func (s *Files) load() (*tls.Certificate, *x509.CertPool, error) {
 	return &own, pool, nil
 }
 
-// CheckAddr reports an address that is no host and port, or, unless the secrets protect it, one
+// CheckAddr reports an address that is not host:port, or, unless the secrets protect it, one
 // that other machines reach.
 func (s *Files) CheckAddr(addr string) error {
 	name, port, err := net.SplitHostPort(addr)
