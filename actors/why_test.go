@@ -128,8 +128,7 @@ func allPlanted() []planted {
 		return func(t *testing.T, e *actors.Engine) { tokensAfter(t, newSequence(t, e), prompt, tokens, thinks) }
 	}
 	decoded := func(k *analyse.Token) bool { return k.Rows == 1 }
-	reading := make(chan struct{})
-	read := sync.OnceFunc(func() { close(reading) })
+	var reading chan struct{}
 	return []planted{
 		{"a slow disk", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 8, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(1), some(8), 0), decoded, analyse.Disk},
 		{"one worker", actors.Config{ExpertMemory: 31 * pageSlot, ReadWorkers: 1, Prefetch: actors.PrefetchOff}, slow(4 * time.Millisecond), one(some(16), nil, 0),
@@ -139,6 +138,8 @@ func allPlanted() []planted {
 		// for its reads.
 		{"depth 1", actors.Config{ExpertMemory: 16 * pageSlot, RingDepth: 1, ChunkRows: 4, Prefetch: actors.PrefetchOff}, func(t *testing.T, cfg actors.Config) actors.Config {
 			quick := expertsOf(t, cfg, same(20))
+			reading = make(chan struct{})
+			read := sync.OnceFunc(func() { close(reading) })
 			return actors.WithReads(cfg, func(src readpool.Source) readpool.Source {
 				return &lateDisk{Source: src, takes: 8 * time.Millisecond, quick: quick, late: read}
 			})
@@ -197,13 +198,25 @@ func (c *planted) record(t *testing.T, dev gpu.Device) *record.Recording {
 	return rec
 }
 
-// check wants what is planted to be the first cause of tokens, on a device.
+// check wants what is planted to be the first cause of tokens, on a device. A busy machine adds
+// causes that are as large, a disk that stalls or a thread that waits for a processor, so one of a
+// few recordings has to show it.
 func (c *planted) check(t *testing.T, dev gpu.Device) {
-	why, err := analyse.WhyTokens(c.record(t, dev), 0)
-	if err != nil {
-		t.Fatal(err)
+	t.Helper()
+	const tries = 3
+	for i := range tries {
+		why, err := analyse.WhyTokens(c.record(t, dev), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := checkWhy(t, why, c.wanted)
+		first := slices.Index(by[:], slices.Max(by[:]))
+		if analyse.Cause(first) == c.want {
+			return
+		}
+		t.Logf("try %d: the first cause is %s, want %s; all in order: %d", i+1, analyse.Cause(first), c.want, by)
 	}
-	checkWhy(t, why, c.wanted, c.want)
+	t.Errorf("%s is not the first cause in any of %d recordings", c.want, tries)
 }
 
 // What is wrong with an engine is the first cause of its tokens, and nearly all of their time has a
@@ -228,11 +241,10 @@ func TestWhyPlantedFar(t *testing.T) {
 	}
 }
 
-// checkWhy wants a cause to be the first one of some tokens together, and the time of each token to
-// be divided without a remainder, with less than 2 % that nothing explains.
-func checkWhy(t *testing.T, why *analyse.Why, wanted func(*analyse.Token) bool, want analyse.Cause) {
+// checkWhy wants the time of each token to be divided without a remainder, with less than 2 % that
+// nothing explains. It returns the causes of some tokens together.
+func checkWhy(t *testing.T, why *analyse.Why, wanted func(*analyse.Token) bool) (by [analyse.NumCauses]int64) {
 	t.Helper()
-	var by [analyse.NumCauses]int64
 	for i := range why.Tokens {
 		k := &why.Tokens[i]
 		sum, unexplained := int64(0), int64(0)
@@ -249,13 +261,5 @@ func checkWhy(t *testing.T, why *analyse.Why, wanted func(*analyse.Token) bool, 
 			t.Errorf("token %d took %d ns: %d have causes, and %d of them are unexplained", k.Token, k.WallNS, sum, unexplained)
 		}
 	}
-	first := analyse.Cause(0)
-	for c, ns := range by {
-		if ns > by[first] {
-			first = analyse.Cause(c)
-		}
-	}
-	if first != want {
-		t.Errorf("the first cause is %s, want %s; all in order: %d", first, want, by)
-	}
+	return by
 }
