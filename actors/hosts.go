@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -26,7 +27,11 @@ func (c *Config) checkHosts() error {
 		return fmt.Errorf("actors: Config.Hosts names %d hosts, there can be %d", len(all), expertio.MaxHosts)
 	}
 	for _, addr := range all {
-		if err := c.secrets().CheckAddr(addr); err != nil {
+		err := c.secrets().CheckAddr(addr)
+		if errors.Is(err, secrets.ErrUnprotected) {
+			err = fmt.Errorf("%w (Config.HostsCert, Config.HostsKey and Config.HostsCA; or Config.HostsInsecure)", err)
+		}
+		if err != nil {
 			return fmt.Errorf("actors: Config.Hosts: %w", err)
 		}
 	}

@@ -49,8 +49,11 @@ func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) 
 	if err := e.Check(); err != nil {
 		return err
 	}
-	if err := keys.CheckAddr(c.Addr); err != nil {
+	switch err := keys.CheckAddr(c.Addr); {
+	case errors.Is(err, secrets.ErrUnprotected):
 		return process.Usagef("--addr: %v (--tls-cert, --tls-key and --tls-ca; or --insecure)", err)
+	case err != nil:
+		return process.Usagef("--addr: %v", err)
 	}
 	cfg, err := e.Configure(ctx, inv, e.Logger(inv.Stderr))
 	if err != nil {

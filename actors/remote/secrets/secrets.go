@@ -86,6 +86,9 @@ func (s *Files) load() (*tls.Certificate, *x509.CertPool, error) {
 	return &own, pool, nil
 }
 
+// ErrUnprotected reports an address that other machines reach, without TLS.
+var ErrUnprotected = errors.New("is not an address of this machine alone, and nothing would be encrypted; give certificates for TLS, or say that the network is safe")
+
 // CheckAddr reports an address that is not host:port, or, unless the secrets protect it, one
 // that other machines reach.
 func (s *Files) CheckAddr(addr string) error {
@@ -97,7 +100,7 @@ func (s *Files) CheckAddr(addr string) error {
 		return nil
 	}
 	if ip := net.ParseIP(name); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%s is not an address of this machine alone, and nothing would be encrypted; give certificates for TLS, or say that the network is safe", addr)
+		return fmt.Errorf("%s %w", addr, ErrUnprotected)
 	}
 	return nil
 }
