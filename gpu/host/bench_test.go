@@ -268,3 +268,22 @@ func BenchmarkQueue(b *testing.B) {
 		b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N), "us/trip")
 	})
 }
+
+// BenchmarkDispatch measures what an operation costs that has next to nothing to compute.
+func BenchmarkDispatch(b *testing.B) {
+	d := openConfig(b, Config{Threads: 1})
+	v := benchFloats(b, d, 16)
+	var c gpu.Commands
+	for range 64 {
+		c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 1})
+		c.EncodeRMSNorm(gpu.RMSNorm{X: v, Y: v, Vectors: 1, Dim: 1, Eps: 1e-6})
+		c.EncodeFill(gpu.Fill{Dst: v, Bytes: 4})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := d.Run(&c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.Len()), "ns/operation")
+}

@@ -63,3 +63,13 @@ func benchStep(b *testing.B, texts, positions int) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "µs/step")
 }
+
+// BenchmarkSubmit is what the host does for one Submit of nearly all operations: filling, checking
+// and encoding Commands. The back end does nothing.
+func BenchmarkSubmit(b *testing.B) {
+	submit := many(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		submit()
+	}
+}
