@@ -214,58 +214,58 @@ func copyCommands(c *gpu.Commands) *gpu.Commands {
 func encodeCopy(out *gpu.Commands, op gpu.Op) {
 	switch o := op.(type) {
 	case *gpu.Upload:
-		out.EncodeUpload(gpu.Upload{Dst: o.Dst, Src: slices.Clone(o.Src)})
+		gpu.Encode(out, gpu.Upload{Dst: o.Dst, Src: slices.Clone(o.Src)})
 	case *gpu.Download:
-		out.EncodeDownload(gpu.Download{Src: o.Src, Dst: make([]byte, len(o.Dst))})
+		gpu.Encode(out, gpu.Download{Src: o.Src, Dst: make([]byte, len(o.Dst))})
 	case *gpu.Embed:
-		out.EncodeEmbed(gpu.Embed{Table: o.Table, Tokens: slices.Clone(o.Tokens), Y: o.Y})
+		gpu.Encode(out, gpu.Embed{Table: o.Table, Tokens: slices.Clone(o.Tokens), Y: o.Y})
 	case *gpu.Gather:
 		g := *o
 		g.Rows = slices.Clone(o.Rows)
-		out.EncodeGather(g)
+		gpu.Encode(out, g)
 	case *gpu.RMSNorm:
-		out.EncodeRMSNorm(*o)
+		gpu.Encode(out, *o)
 	case *gpu.MatMul:
-		out.EncodeMatMul(*o)
+		gpu.Encode(out, *o)
 	case *gpu.Add:
-		out.EncodeAdd(*o)
+		gpu.Encode(out, *o)
 	case *gpu.SigmoidGate:
-		out.EncodeSigmoidGate(*o)
+		gpu.Encode(out, *o)
 	case *gpu.SwiGLU:
-		out.EncodeSwiGLU(*o)
+		gpu.Encode(out, *o)
 	case *gpu.Rope:
-		out.EncodeRope(*o)
+		gpu.Encode(out, *o)
 	case *gpu.AppendKV:
 		a := *o
 		a.Segments = slices.Clone(o.Segments)
-		out.EncodeAppendKV(a)
+		gpu.Encode(out, a)
 	case *gpu.Attention:
 		a := *o
 		a.Segments = slices.Clone(o.Segments)
-		out.EncodeAttention(a)
+		gpu.Encode(out, a)
 	case *gpu.CausalConv:
 		a := *o
 		a.Segments = slices.Clone(o.Segments)
-		out.EncodeCausalConv(a)
+		gpu.Encode(out, a)
 	case *gpu.DeltaRule:
 		a := *o
 		a.Segments = slices.Clone(o.Segments)
-		out.EncodeDeltaRule(a)
+		gpu.Encode(out, a)
 	case *gpu.GatedNorm:
-		out.EncodeGatedNorm(*o)
+		gpu.Encode(out, *o)
 	case *gpu.Experts:
 		a := *o
 		if a.Table.At.IsZero() {
 			a.Table = &gpu.ExpertTable{Experts: slices.Clone(o.Table.Experts)}
 		}
 		a.Picks.Host = slices.Clone(o.Picks.Host)
-		out.EncodeExperts(a)
+		gpu.Encode(out, a)
 	case *gpu.Route:
-		out.EncodeRoute(*o)
+		gpu.Encode(out, *o)
 	case *gpu.Combine:
 		a := *o
 		a.Weights.Host = slices.Clone(o.Weights.Host)
-		out.EncodeCombine(a)
+		gpu.Encode(out, a)
 	default:
 		panic("an operation that the tape does not know: " + op.Name())
 	}

@@ -120,7 +120,7 @@ func (e *Engine) probeHosts(dev gpu.Device) (*remote.Probe, error) {
 		}
 		work.Experts = append(work.Experts, dispatch.LentExpert{Expert: u.Expert, View: gpu.View{Buf: records, Offset: i * n}, Rows: u.Rows})
 	}
-	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: records}, Src: bytes})
+	gpu.Encode(&cmd, gpu.Upload{Dst: gpu.View{Buf: records}, Src: bytes})
 	if err := bench.Encode(&cmd, work, p.Want); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func BenchmarkCommands(b *testing.B) {
 	}
 	segments := []KVSegment{{Rows: 1, Pos: 100, KV: pages(2, 64, kvWidth)}}
 	var c Commands
-	c.EncodeTabulate(Tabulate{all})
+	Encode(&c, Tabulate{all})
 	if err := c.Check(); err != nil {
 		b.Fatal(err)
 	}
@@ -28,24 +28,24 @@ func BenchmarkCommands(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Reset()
-		c.EncodeRMSNorm(RMSNorm{X: x, W: w, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})
-		c.EncodeMatMul(MatMul{W: wq, X: y, Y: q, Rows: 1})
-		c.EncodeMatMul(MatMul{W: wk, X: y, Y: k, Rows: 1})
-		c.EncodeMatMul(MatMul{W: wv, X: y, Y: v, Rows: 1})
-		c.EncodeRMSNorm(RMSNorm{X: q, W: headW, Y: q, Vectors: heads, Dim: headDim, Eps: 1e-6})
-		c.EncodeRMSNorm(RMSNorm{X: k, W: headW, Y: k, Vectors: kvHeads, Dim: headDim, Eps: 1e-6})
-		c.EncodeRope(Rope{X: q, Table: table, Rows: 1, Heads: heads, Rotary: headDim, RowStride: width, HeadStride: headDim})
-		c.EncodeRope(Rope{X: k, Table: table, Rows: 1, Heads: kvHeads, Rotary: headDim, RowStride: kvWidth, HeadStride: headDim})
-		c.EncodeAppendKV(AppendKV{K: k, V: v, Segments: segments})
-		c.EncodeAttention(Attention{Q: q, Y: attended, QRowStride: width, QHeadStride: headDim, Heads: heads, KVHeads: kvHeads, HeadDim: headDim,
+		Encode(&c, RMSNorm{X: x, W: w, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})
+		Encode(&c, MatMul{W: wq, X: y, Y: q, Rows: 1})
+		Encode(&c, MatMul{W: wk, X: y, Y: k, Rows: 1})
+		Encode(&c, MatMul{W: wv, X: y, Y: v, Rows: 1})
+		Encode(&c, RMSNorm{X: q, W: headW, Y: q, Vectors: heads, Dim: headDim, Eps: 1e-6})
+		Encode(&c, RMSNorm{X: k, W: headW, Y: k, Vectors: kvHeads, Dim: headDim, Eps: 1e-6})
+		Encode(&c, Rope{X: q, Table: table, Rows: 1, Heads: heads, Rotary: headDim, RowStride: width, HeadStride: headDim})
+		Encode(&c, Rope{X: k, Table: table, Rows: 1, Heads: kvHeads, Rotary: headDim, RowStride: kvWidth, HeadStride: headDim})
+		Encode(&c, AppendKV{K: k, V: v, Segments: segments})
+		Encode(&c, Attention{Q: q, Y: attended, QRowStride: width, QHeadStride: headDim, Heads: heads, KVHeads: kvHeads, HeadDim: headDim,
 			Scale: 1, Segments: segments})
-		c.EncodeMatMul(MatMul{W: wo, X: attended, Y: z, Rows: 1})
-		c.EncodeAdd(Add{A: x, B: z, Y: x, N: dim})
-		c.EncodeRMSNorm(RMSNorm{X: x, W: w, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})
-		c.EncodeMatMul(MatMul{W: router, X: y, Y: scores, Rows: 1, Exact: true})
-		c.EncodeRoute(Route{Scores: scores, Picks: picks, Weights: weights, Rows: 1, Experts: experts, TopK: topK})
-		c.EncodeExperts(Experts{X: y, Y: routed, Scratch: scratch, Rows: 1, TopK: topK, Table: all, Picks: List[int32]{At: picks}})
-		c.EncodeCombine(Combine{Routed: routed, Residual: x, Y: x, Weights: List[float32]{At: weights}, Rows: 1, TopK: topK, Dim: dim})
+		Encode(&c, MatMul{W: wo, X: attended, Y: z, Rows: 1})
+		Encode(&c, Add{A: x, B: z, Y: x, N: dim})
+		Encode(&c, RMSNorm{X: x, W: w, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})
+		Encode(&c, MatMul{W: router, X: y, Y: scores, Rows: 1, Exact: true})
+		Encode(&c, Route{Scores: scores, Picks: picks, Weights: weights, Rows: 1, Experts: experts, TopK: topK})
+		Encode(&c, Experts{X: y, Y: routed, Scratch: scratch, Rows: 1, TopK: topK, Table: all, Picks: List[int32]{At: picks}})
+		Encode(&c, Combine{Routed: routed, Residual: x, Y: x, Weights: List[float32]{At: weights}, Rows: 1, TopK: topK, Dim: dim})
 		if err := c.Check(); err != nil {
 			b.Fatal(err)
 		}

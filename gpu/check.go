@@ -49,7 +49,7 @@ func (c *Commands) tabulates(table *ExpertTable, n int) bool {
 // Accept notes that a device has taken c, which Check has passed: later Commands may use the tables
 // of experts that c writes. Devices call it when nothing can refuse c any more.
 func (c *Commands) Accept() {
-	for _, t := range c.tables.items[:c.tables.used] {
+	for _, t := range encoded[Tabulate](c, KindTabulate) {
 		t.Table.written = true
 	}
 }

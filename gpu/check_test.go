@@ -164,15 +164,15 @@ func check[T any, P interface {
 
 func TestCommandsCheck(t *testing.T) {
 	var c Commands
-	c.EncodeFill(Fill{Dst: room(4), Bytes: 4})
-	c.EncodeFill(Fill{Dst: room(4), Bytes: 5})
+	Encode(&c, Fill{Dst: room(4), Bytes: 4})
+	Encode(&c, Fill{Dst: room(4), Bytes: 5})
 	var e *OpError
 	err := c.Check()
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "operation 1 of 2") {
 		t.Errorf("error %v, want the *OpError of operation 1", err)
 	}
 	c.Reset()
-	c.EncodeFill(Fill{Dst: room(4), Bytes: 4})
+	Encode(&c, Fill{Dst: room(4), Bytes: 4})
 	if err := c.Check(); err != nil {
 		t.Errorf("after Reset: %v", err)
 	}

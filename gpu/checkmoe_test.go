@@ -89,8 +89,8 @@ func TestCheckExperts(t *testing.T) {
 // testTabulated wants a table on the device to be refused until a device has accepted the Commands
 // that write it, whatever Check was asked before.
 func testTabulated(t *testing.T, e Experts) {
-	use := func() (c Commands) { c.EncodeExperts(e); return c }
-	write := func() (c Commands) { c.EncodeTabulate(Tabulate{Table: e.Table}); return c }
+	use := func() (c Commands) { Encode(&c, e); return c }
+	write := func() (c Commands) { Encode(&c, Tabulate{Table: e.Table}); return c }
 	refused := func(when string) {
 		t.Helper()
 		if c := use(); c.Check() == nil || e.Check() == nil {
@@ -99,14 +99,14 @@ func testTabulated(t *testing.T, e Experts) {
 	}
 	refused("at first")
 	both := write()
-	both.EncodeExperts(e)
-	both.EncodeFill(Fill{})
+	Encode(&both, e)
+	Encode(&both, Fill{})
 	if e := (*OpError)(nil); !errors.As(both.Check(), &e) || e.Op != "fill" {
 		t.Errorf("a table written and used at once, and a bad operation: %v", both.Check())
 	}
 	refused("after Commands that were refused")
 	late := use()
-	late.EncodeTabulate(Tabulate{Table: e.Table})
+	Encode(&late, Tabulate{Table: e.Table})
 	if late.Check() == nil {
 		t.Error("experts of a table that a later operation writes are accepted")
 	}

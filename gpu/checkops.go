@@ -29,6 +29,33 @@ func (o *Experts) Name() string         { return "experts" }
 func (o *Combine) Name() string         { return "combine" }
 func (o *TopK) Name() string            { return "topk" }
 
+// Kind returns the kind, see Op.
+
+func (o *Upload) Kind() Kind          { return KindUpload }
+func (o *Download) Kind() Kind        { return KindDownload }
+func (o *Fill) Kind() Kind            { return KindFill }
+func (o *Embed) Kind() Kind           { return KindEmbed }
+func (o *Gather) Kind() Kind          { return KindGather }
+func (o *RMSNorm) Kind() Kind         { return KindRMSNorm }
+func (o *MatMul) Kind() Kind          { return KindMatMul }
+func (o *HeadMatMul) Kind() Kind      { return KindHeadMatMul }
+func (o *CopyHeads) Kind() Kind       { return KindCopyHeads }
+func (o *Add) Kind() Kind             { return KindAdd }
+func (o *SigmoidGate) Kind() Kind     { return KindSigmoidGate }
+func (o *SwiGLU) Kind() Kind          { return KindSwiGLU }
+func (o *Rope) Kind() Kind            { return KindRope }
+func (o *AppendKV) Kind() Kind        { return KindAppendKV }
+func (o *Attention) Kind() Kind       { return KindAttention }
+func (o *LatentAttention) Kind() Kind { return KindLatentAttention }
+func (o *CausalConv) Kind() Kind      { return KindCausalConv }
+func (o *DeltaRule) Kind() Kind       { return KindDeltaRule }
+func (o *GatedNorm) Kind() Kind       { return KindGatedNorm }
+func (o *Tabulate) Kind() Kind        { return KindTabulate }
+func (o *Route) Kind() Kind           { return KindRoute }
+func (o *Experts) Kind() Kind         { return KindExperts }
+func (o *Combine) Kind() Kind         { return KindCombine }
+func (o *TopK) Kind() Kind            { return KindTopK }
+
 // Check reports sizes and views that do not fit, see Op. The error is an *OpError.
 
 func (o *Upload) Check() error {

@@ -40,6 +40,9 @@ func (o *Choose) Lists() int {
 	return 1
 }
 
+// Kind returns the kind, see Op.
+func (o *Choose) Kind() Kind { return KindChoose }
+
 // Name returns the operation's name, see Op.
 func (o *Choose) Name() string { return "choose" }
 

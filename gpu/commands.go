@@ -1,8 +1,9 @@
 package gpu
 
-// Op is one operation. The types that implement it are the structs of this package, by pointer; a
-// device switches over them.
+// Op is one operation. The types that implement it are the structs of this package, by pointer.
 type Op interface {
+	// Kind tells the type. It looks at nothing of the operation, which may be a nil pointer.
+	Kind() Kind
 	// Name is the operation's name in errors and figures: "matmul".
 	Name() string
 	// Check reports sizes and views that do not fit. Devices call it in Submit.
@@ -22,35 +23,29 @@ type Commands struct {
 	// together with the next ones. The bits are the same; whether they are can be seen so.
 	Plain bool
 
-	ops []Op
+	ops  []Op
+	kept [NumKinds]kept // the memory of each kind's operations; nil where there was none
+}
 
-	uploads   arena[Upload]
-	downloads arena[Download]
-	fills     arena[Fill]
-	embeds    arena[Embed]
-	gathers   arena[Gather]
-	norms     arena[RMSNorm]
-	layers    arena[LayerNorm]
-	matmuls   arena[MatMul]
-	headmuls  arena[HeadMatMul]
-	copies    arena[CopyHeads]
-	adds      arena[Add]
-	gates     arena[SigmoidGate]
-	swiglus   arena[SwiGLU]
-	ropes     arena[Rope]
-	appends   arena[AppendKV]
-	attns     arena[Attention]
-	latents   arena[LatentAttention]
-	chooses   arena[Choose]
-	convs     arena[CausalConv]
-	deltas    arena[DeltaRule]
-	gnorms    arena[GatedNorm]
-	tables    arena[Tabulate]
-	routes    arena[Route]
-	experts   arena[Experts]
-	combines  arena[Combine]
-	topks     arena[TopK]
-	marks     arena[Mark]
+// Encode appends a copy of an operation to c.
+func Encode[T any, P interface {
+	*T
+	Op
+}](c *Commands, op T) {
+	k := P(nil).Kind()
+	if c.kept[k] == nil {
+		c.kept[k] = new(arena[T])
+	}
+	c.ops = append(c.ops, P(c.kept[k].(*arena[T]).put(op)))
+}
+
+// encoded returns the operations of T's kind, in order.
+func encoded[T any](c *Commands, k Kind) []*T {
+	a, ok := c.kept[k].(*arena[T])
+	if !ok {
+		return nil
+	}
+	return a.items[:a.used]
 }
 
 // Ops returns the operations in order; valid until Reset.
@@ -64,65 +59,15 @@ func (c *Commands) Reset() {
 	c.Urgent, c.Plain, c.Tag = false, false, 0
 	clear(c.ops)
 	c.ops = c.ops[:0]
-	c.uploads.reset()
-	c.downloads.reset()
-	c.fills.reset()
-	c.embeds.reset()
-	c.gathers.reset()
-	c.norms.reset()
-	c.layers.reset()
-	c.matmuls.reset()
-	c.headmuls.reset()
-	c.copies.reset()
-	c.adds.reset()
-	c.gates.reset()
-	c.swiglus.reset()
-	c.ropes.reset()
-	c.appends.reset()
-	c.attns.reset()
-	c.latents.reset()
-	c.chooses.reset()
-	c.convs.reset()
-	c.deltas.reset()
-	c.gnorms.reset()
-	c.tables.reset()
-	c.routes.reset()
-	c.experts.reset()
-	c.combines.reset()
-	c.topks.reset()
-	c.marks.reset()
+	for _, k := range c.kept {
+		if k != nil {
+			k.reset()
+		}
+	}
 }
 
-// The Encode methods append a copy of an operation.
-
-func (c *Commands) EncodeUpload(op Upload)           { c.ops = append(c.ops, c.uploads.put(op)) }
-func (c *Commands) EncodeDownload(op Download)       { c.ops = append(c.ops, c.downloads.put(op)) }
-func (c *Commands) EncodeFill(op Fill)               { c.ops = append(c.ops, c.fills.put(op)) }
-func (c *Commands) EncodeEmbed(op Embed)             { c.ops = append(c.ops, c.embeds.put(op)) }
-func (c *Commands) EncodeGather(op Gather)           { c.ops = append(c.ops, c.gathers.put(op)) }
-func (c *Commands) EncodeRMSNorm(op RMSNorm)         { c.ops = append(c.ops, c.norms.put(op)) }
-func (c *Commands) EncodeLayerNorm(op LayerNorm)     { c.ops = append(c.ops, c.layers.put(op)) }
-func (c *Commands) EncodeMatMul(op MatMul)           { c.ops = append(c.ops, c.matmuls.put(op)) }
-func (c *Commands) EncodeHeadMatMul(op HeadMatMul)   { c.ops = append(c.ops, c.headmuls.put(op)) }
-func (c *Commands) EncodeCopyHeads(op CopyHeads)     { c.ops = append(c.ops, c.copies.put(op)) }
-func (c *Commands) EncodeAdd(op Add)                 { c.ops = append(c.ops, c.adds.put(op)) }
-func (c *Commands) EncodeSigmoidGate(op SigmoidGate) { c.ops = append(c.ops, c.gates.put(op)) }
-func (c *Commands) EncodeSwiGLU(op SwiGLU)           { c.ops = append(c.ops, c.swiglus.put(op)) }
-func (c *Commands) EncodeRope(op Rope)               { c.ops = append(c.ops, c.ropes.put(op)) }
-func (c *Commands) EncodeAppendKV(op AppendKV)       { c.ops = append(c.ops, c.appends.put(op)) }
-func (c *Commands) EncodeAttention(op Attention)     { c.ops = append(c.ops, c.attns.put(op)) }
-func (c *Commands) EncodeLatentAttention(op LatentAttention) {
-	c.ops = append(c.ops, c.latents.put(op))
-}
-func (c *Commands) EncodeChoose(op Choose)         { c.ops = append(c.ops, c.chooses.put(op)) }
-func (c *Commands) EncodeCausalConv(op CausalConv) { c.ops = append(c.ops, c.convs.put(op)) }
-func (c *Commands) EncodeDeltaRule(op DeltaRule)   { c.ops = append(c.ops, c.deltas.put(op)) }
-func (c *Commands) EncodeGatedNorm(op GatedNorm)   { c.ops = append(c.ops, c.gnorms.put(op)) }
-func (c *Commands) EncodeTabulate(op Tabulate)     { c.ops = append(c.ops, c.tables.put(op)) }
-func (c *Commands) EncodeRoute(op Route)           { c.ops = append(c.ops, c.routes.put(op)) }
-func (c *Commands) EncodeExperts(op Experts)       { c.ops = append(c.ops, c.experts.put(op)) }
-func (c *Commands) EncodeCombine(op Combine)       { c.ops = append(c.ops, c.combines.put(op)) }
-func (c *Commands) EncodeTopK(op TopK)             { c.ops = append(c.ops, c.topks.put(op)) }
+// kept is memory of operations of one kind: an arena.
+type kept interface{ reset() }
 
 // arena hands out pointers to values of one type and takes all of them back at once. Pointers stay
 // valid while it grows, and a value's memory is used again after reset.

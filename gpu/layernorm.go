@@ -11,6 +11,9 @@ type LayerNorm struct {
 	Eps          float32
 }
 
+// Kind returns the kind, see Op.
+func (o *LayerNorm) Kind() Kind { return KindLayerNorm }
+
 // Name returns the operation's name, see Op.
 func (o *LayerNorm) Name() string { return "layernorm" }
 

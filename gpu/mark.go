@@ -1,7 +1,8 @@
 package gpu
 
 // Mark notes how long the device had worked on its Commands when all operations before the mark
-// were done.
+// were done. Operations on its two sides may overlap on a GPU, and do not with a mark between them:
+// marks are for who asks for times.
 type Mark struct {
 	// Tag is the submitter's own. No device looks at it.
 	Tag int32
@@ -11,15 +12,14 @@ type Mark struct {
 	NS int64
 }
 
+// Kind returns the kind, see Op.
+func (o *Mark) Kind() Kind { return KindMark }
+
 // Name returns the operation's name, see Op.
 func (o *Mark) Name() string { return "mark" }
 
 // Check returns nil, see Op.
 func (o *Mark) Check() error { return nil }
 
-// EncodeMark appends a mark. Operations on its two sides may overlap on a GPU, and do not with a
-// mark between them: marks are for who asks for times.
-func (c *Commands) EncodeMark(tag int32) { c.ops = append(c.ops, c.marks.put(Mark{Tag: tag})) }
-
 // Marks returns the marks in order; valid until Reset.
-func (c *Commands) Marks() []*Mark { return c.marks.items[:c.marks.used] }
+func (c *Commands) Marks() []*Mark { return encoded[Mark](c, KindMark) }

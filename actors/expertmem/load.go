@@ -99,7 +99,7 @@ func (l *loader) load(f *expertfile.File, layer, expert int, to gpu.View) error 
 		return err
 	}
 	l.commands.Reset()
-	l.commands.EncodeUpload(gpu.Upload{Dst: to, Src: mem})
+	gpu.Encode(&l.commands, gpu.Upload{Dst: to, Src: mem})
 	t, err := l.queue.Submit(&l.commands)
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func (t *slotRead) upload(record []byte) {
 		r.EndedNS = t.now()
 	}
 	t.commands.Reset()
-	t.commands.EncodeUpload(gpu.Upload{Dst: slots.View(r.Slot), Src: record})
+	gpu.Encode(&t.commands, gpu.Upload{Dst: slots.View(r.Slot), Src: record})
 	ticket, err := slots.staging.submit(&t.commands, len(record))
 	if err != nil {
 		t.uploadEnded(err)

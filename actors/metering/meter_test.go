@@ -231,7 +231,7 @@ func TestMeterLayers(t *testing.T) {
 		q := m.Measured(dev)
 		var cmd gpu.Commands
 		for _, layer := range []int32{1, 2, 4} { // a probe leaves out one
-			cmd.EncodeMark(layer)
+			gpu.Encode(&cmd, gpu.Mark{Tag: layer})
 		}
 		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: 7, Layer: 1}, More: 3})
 		if _, err := q.Submit(&cmd); err != nil {

@@ -90,8 +90,8 @@ func TestTransfers(t *testing.T) {
 		}
 		got := make([]byte, len(src))
 		var x submission
-		x.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: b, Offset: 3}, Src: src})
-		x.EncodeDownload(gpu.Download{Src: gpu.View{Buf: b, Offset: 3}, Dst: got})
+		gpu.Encode(&x.Commands, gpu.Upload{Dst: gpu.View{Buf: b, Offset: 3}, Src: src})
+		gpu.Encode(&x.Commands, gpu.Download{Src: gpu.View{Buf: b, Offset: 3}, Dst: got})
 		if err := x.wait(t, q); err != nil || x.ns <= 0 {
 			t.Errorf("%d bytes: %v, %d ns", len(src), err, x.ns)
 		}
@@ -123,7 +123,7 @@ func TestFailedDevice(t *testing.T) {
 	f.mu.Unlock()
 	for range 3 {
 		var x submission
-		x.EncodeFill(gpu.Fill{Dst: gpu.View{Buf: b}, Bytes: 100})
+		gpu.Encode(&x.Commands, gpu.Fill{Dst: gpu.View{Buf: b}, Bytes: 100})
 		err := x.wait(t, q)
 		if e := (*Error)(nil); !errors.As(err, &e) || e.Code != int(launchFailed) {
 			t.Errorf("work of a device that failed: %v", err)

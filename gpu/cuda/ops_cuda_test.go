@@ -55,9 +55,9 @@ func (x *opBench) fill() {
 	}
 	var c gpu.Commands
 	for at := 0; at < benchWeights; at += len(piece) {
-		c.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.weights, Offset: at}, Src: piece})
+		gpu.Encode(&c, gpu.Upload{Dst: gpu.View{Buf: x.weights, Offset: at}, Src: piece})
 	}
-	c.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: piece})
+	gpu.Encode(&c, gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: piece})
 	t, err := x.q.Submit(&c)
 	must(x.b, err)
 	done := make(chan error, 1)
@@ -155,7 +155,7 @@ func BenchmarkOps(b *testing.B) {
 		for _, rows := range all {
 			x.run(fmt.Sprintf("matmul/format=%v/out=%d/in=%d/rows=%d", c.f, c.rows, c.cols, rows), bytesOf(c.f, c.rows, c.cols), func(cmd *gpu.Commands) {
 				x.used = 0
-				cmd.EncodeMatMul(gpu.MatMul{W: x.matrix(c.rows, c.cols, c.f), X: x.floats(rows * c.cols), Y: x.floats(rows * c.rows), Rows: rows})
+				gpu.Encode(cmd, gpu.MatMul{W: x.matrix(c.rows, c.cols, c.f), X: x.floats(rows * c.cols), Y: x.floats(rows * c.rows), Rows: rows})
 			})
 		}
 	}
@@ -174,15 +174,15 @@ func BenchmarkOps(b *testing.B) {
 					Gate: x.matrix(inner, hidden, panels), Up: x.matrix(inner, hidden, panels), Down: x.matrix(hidden, inner, panels),
 				})
 			}
-			cmd.EncodeExperts(op)
+			gpu.Encode(cmd, op)
 		})
 		x.run(fmt.Sprintf("rmsnorm/dim=2048/rows=%d", rows), 0, func(cmd *gpu.Commands) {
 			x.used = 0
-			cmd.EncodeRMSNorm(gpu.RMSNorm{X: x.floats(rows * hidden), Y: x.floats(rows * hidden), W: x.floats(hidden), Vectors: rows, Dim: hidden, Eps: 1e-6})
+			gpu.Encode(cmd, gpu.RMSNorm{X: x.floats(rows * hidden), Y: x.floats(rows * hidden), W: x.floats(hidden), Vectors: rows, Dim: hidden, Eps: 1e-6})
 		})
 		x.run(fmt.Sprintf("combine/dim=2048/rows=%d", rows), 0, func(cmd *gpu.Commands) {
 			x.used = 0
-			cmd.EncodeCombine(gpu.Combine{
+			gpu.Encode(cmd, gpu.Combine{
 				Routed: x.floats(rows * topK * hidden), Residual: x.floats(rows * hidden), Y: x.floats(rows * hidden), Weights: gpu.List[float32]{Host: make([]float32, rows*topK)}, Rows: rows, TopK: topK, Dim: hidden,
 			})
 		})
@@ -233,7 +233,7 @@ func BenchmarkSequences(b *testing.B) {
 					op.Segments = append(op.Segments, gpu.KVSegment{Row: s * a.rows, Rows: a.rows, Pos: a.positions - a.rows,
 						KV: x.cached(a.positions, a.kv*a.dim, f, group)})
 				}
-				cmd.EncodeAttention(op)
+				gpu.Encode(cmd, op)
 			})
 		}
 	}
@@ -249,13 +249,13 @@ func BenchmarkSequences(b *testing.B) {
 		}
 		x.run(fmt.Sprintf("deltarule/heads=16x32/dim=128/sequences=%d/rows=%d", c.sequences, c.rows), 0, func(cmd *gpu.Commands) {
 			x.used = 0
-			cmd.EncodeDeltaRule(gpu.DeltaRule{QKV: x.floats(rows * channels), Alpha: x.floats(rows * valueHeads), Beta: x.floats(rows * valueHeads),
+			gpu.Encode(cmd, gpu.DeltaRule{QKV: x.floats(rows * channels), Alpha: x.floats(rows * valueHeads), Beta: x.floats(rows * valueHeads),
 				ALog: x.floats(valueHeads), DtBias: x.floats(valueHeads), Y: x.floats(rows * valueHeads * dim), KeyHeads: keyHeads, ValueHeads: valueHeads,
 				KeyDim: dim, ValueDim: dim, Segments: segments(valueHeads * dim * dim)})
 		})
 		x.run(fmt.Sprintf("causalconv/channels=8192/sequences=%d/rows=%d", c.sequences, c.rows), 0, func(cmd *gpu.Commands) {
 			x.used = 0
-			cmd.EncodeCausalConv(gpu.CausalConv{X: x.floats(rows * channels), W: x.floats(channels * taps), Y: x.floats(rows * channels), Channels: channels,
+			gpu.Encode(cmd, gpu.CausalConv{X: x.floats(rows * channels), W: x.floats(channels * taps), Y: x.floats(rows * channels), Channels: channels,
 				Kernel: taps, Segments: segments((taps - 1) * channels)})
 		})
 	}
@@ -266,7 +266,7 @@ func BenchmarkSequences(b *testing.B) {
 		logits[i] = float32(3 * rng.NormFloat64())
 	}
 	var up gpu.Commands
-	up.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: gpu.FloatBytes(logits)})
+	gpu.Encode(&up, gpu.Upload{Dst: gpu.View{Buf: x.work}, Src: gpu.FloatBytes(logits)})
 	t, err := x.q.Submit(&up)
 	must(b, err)
 	done := make(chan error, 1)
@@ -276,7 +276,7 @@ func BenchmarkSequences(b *testing.B) {
 		for _, k := range []int{1, 40} {
 			x.run(fmt.Sprintf("topk/vocab=%d/rows=%d/k=%d", vocab, rows, k), 4*vocab*rows, func(cmd *gpu.Commands) {
 				x.used = 0
-				cmd.EncodeTopK(gpu.TopK{Logits: x.floats(rows * vocab), Values: x.floats(rows * k), Indices: x.floats(rows * k), Stats: x.floats(2 * rows),
+				gpu.Encode(cmd, gpu.TopK{Logits: x.floats(rows * vocab), Values: x.floats(rows * k), Indices: x.floats(rows * k), Stats: x.floats(2 * rows),
 					Rows: rows, Vocab: vocab, K: k})
 			})
 		}

@@ -89,7 +89,7 @@ func aloneMatMul(s *setup, rows []int, f quant.Format, out, in int) *operand {
 	w := s.matrix("W", out, in, f)
 	x := s.input("X", choose(s.normal(company*in), rows))
 	y := s.output("Y", len(rows)*out)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: len(rows)})
+	gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: len(rows)})
 	return y
 }
 
@@ -100,14 +100,14 @@ func aloneEmbed(s *setup, rows []int, f quant.Format) *operand {
 	for i, r := range rows {
 		tokens[i] = int32(r)
 	}
-	s.cmds.EncodeEmbed(gpu.Embed{Table: table.Matrix, Tokens: tokens, Y: y.view()})
+	gpu.Encode(&s.cmds, gpu.Embed{Table: table.Matrix, Tokens: tokens, Y: y.view()})
 	return y
 }
 
 func aloneNorm(s *setup, rows []int) *operand {
 	const dim = 331
 	w, x, y := s.input("W", s.normal(dim)), s.input("X", choose(s.normal(company*dim), rows)), s.output("Y", len(rows)*dim)
-	s.cmds.EncodeRMSNorm(gpu.RMSNorm{X: x.view(), W: w.view(), Y: y.view(), Vectors: len(rows), Dim: dim, Eps: eps})
+	gpu.Encode(&s.cmds, gpu.RMSNorm{X: x.view(), W: w.view(), Y: y.view(), Vectors: len(rows), Dim: dim, Eps: eps})
 	return y
 }
 
@@ -115,7 +115,7 @@ func aloneGatedNorm(s *setup, rows []int) *operand {
 	const dim = 331
 	w, x := s.input("W", s.normal(dim)), s.input("X", choose(s.normal(company*dim), rows))
 	z, y := s.input("Z", choose(s.normal(company*dim), rows)), s.output("Y", len(rows)*dim)
-	s.cmds.EncodeGatedNorm(gpu.GatedNorm{X: x.view(), W: w.view(), Z: z.view(), Y: y.view(), Vectors: len(rows), Dim: dim, Eps: eps})
+	gpu.Encode(&s.cmds, gpu.GatedNorm{X: x.view(), W: w.view(), Z: z.view(), Y: y.view(), Vectors: len(rows), Dim: dim, Eps: eps})
 	return y
 }
 
@@ -123,7 +123,7 @@ func aloneSwiGLU(s *setup, rows []int) *operand {
 	const dim = 331
 	g, u := s.input("Gate", choose(s.extreme(company*dim), rows)), s.input("Up", choose(s.normal(company*dim), rows))
 	y := s.output("Y", len(rows)*dim)
-	s.cmds.EncodeSwiGLU(gpu.SwiGLU{Gate: g.view(), Up: u.view(), Y: y.view(), Rows: len(rows), Dim: dim})
+	gpu.Encode(&s.cmds, gpu.SwiGLU{Gate: g.view(), Up: u.view(), Y: y.view(), Rows: len(rows), Dim: dim})
 	return y
 }
 
@@ -131,7 +131,7 @@ func aloneGate(s *setup, rows []int) *operand {
 	const heads, dim = 4, 48
 	x := s.inout("X", choose(s.normal(company*heads*dim), rows))
 	g := s.input("G", choose(s.extreme(company*heads*dim), rows))
-	s.cmds.EncodeSigmoidGate(gpu.SigmoidGate{X: x.view(), G: g.view(), Rows: len(rows), Heads: heads, Dim: dim,
+	gpu.Encode(&s.cmds, gpu.SigmoidGate{X: x.view(), G: g.view(), Rows: len(rows), Heads: heads, Dim: dim,
 		GRowStride: heads * dim, GHeadStride: dim})
 	return x
 }
@@ -140,7 +140,7 @@ func aloneRope(s *setup, rows []int) *operand {
 	const heads, dim, rotary = 4, 48, 32
 	x := s.inout("X", choose(s.normal(company*heads*dim), rows))
 	table := s.input("Table", choose(s.normal(company*rotary), rows))
-	s.cmds.EncodeRope(gpu.Rope{X: x.view(), Table: table.view(), Rows: len(rows), Heads: heads, Rotary: rotary,
+	gpu.Encode(&s.cmds, gpu.Rope{X: x.view(), Table: table.view(), Rows: len(rows), Heads: heads, Rotary: rotary,
 		RowStride: heads * dim, HeadStride: dim})
 	return x
 }
@@ -161,7 +161,7 @@ func aloneAttention(s *setup, rows []int, group int) *operand {
 	}
 	q, y := s.input("Q", choose(data, rows)), s.output("Y", len(rows)*heads*dim)
 	op.Q, op.Y = q.view(), y.view()
-	s.cmds.EncodeAttention(op)
+	gpu.Encode(&s.cmds, op)
 	return y
 }
 
@@ -182,7 +182,7 @@ func aloneConv(s *setup, rows []int) *operand {
 	const channels, kernel = 150, 4
 	w := s.input("W", s.normal(channels*kernel))
 	x, y := s.input("X", choose(s.normal(company*channels), rows)), s.output("Y", len(rows)*channels)
-	s.cmds.EncodeCausalConv(gpu.CausalConv{X: x.view(), W: w.view(), Y: y.view(), Channels: channels, Kernel: kernel,
+	gpu.Encode(&s.cmds, gpu.CausalConv{X: x.view(), W: w.view(), Y: y.view(), Channels: channels, Kernel: kernel,
 		Segments: s.states((kernel-1)*channels, rows)})
 	return y
 }
@@ -192,7 +192,7 @@ func aloneDelta(s *setup, rows []int) *operand {
 	qkv := choose(s.normal(company*(2*keyHeads*keyDim+valueHeads*valueDim)), rows)
 	alpha, beta := choose(s.normal(company*valueHeads), rows), choose(s.normal(company*valueHeads), rows)
 	y := s.output("Y", len(rows)*valueHeads*valueDim)
-	s.cmds.EncodeDeltaRule(gpu.DeltaRule{QKV: s.input("QKV", qkv).view(), Alpha: s.input("Alpha", alpha).view(),
+	gpu.Encode(&s.cmds, gpu.DeltaRule{QKV: s.input("QKV", qkv).view(), Alpha: s.input("Alpha", alpha).view(),
 		Beta: s.input("Beta", beta).view(), ALog: s.input("ALog", s.normal(valueHeads)).view(),
 		DtBias: s.input("DtBias", s.normal(valueHeads)).view(), Y: y.view(), KeyHeads: keyHeads, ValueHeads: valueHeads,
 		KeyDim: keyDim, ValueDim: valueDim, Segments: s.states(valueHeads*valueDim*keyDim, rows)})
@@ -204,7 +204,7 @@ func aloneCombine(s *setup, rows []int) *operand {
 	routed, shared := choose(s.normal(company*topK*dim), rows), choose(s.normal(company*dim), rows)
 	residual, gate := choose(s.normal(company*dim), rows), choose(s.normal(company), rows)
 	y := s.output("Y", len(rows)*dim)
-	s.cmds.EncodeCombine(gpu.Combine{Routed: s.input("Routed", routed).view(), Shared: s.input("Shared", shared).view(),
+	gpu.Encode(&s.cmds, gpu.Combine{Routed: s.input("Routed", routed).view(), Shared: s.input("Shared", shared).view(),
 		Residual: s.input("Residual", residual).view(), SharedGate: s.input("SharedGate", gate).view(), Y: y.view(),
 		Weights: gpu.List[float32]{Host: choose(s.normal(company*topK), rows)}, Rows: len(rows), TopK: topK, Dim: dim})
 	return y
@@ -232,6 +232,6 @@ func aloneExperts(s *setup, rows []int, f quant.Format) *operand {
 		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix})
 	}
 	e.where(s, &op, picks)
-	s.cmds.EncodeExperts(op)
+	gpu.Encode(&s.cmds, op)
 	return y
 }

@@ -151,7 +151,7 @@ func attention(s *setup, a attentionShape) {
 		}
 	}
 	y.where(func(i int) bool { return used[i/(a.heads*valueDim)] }).expect(want, limit)
-	s.cmds.EncodeAttention(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -202,7 +202,7 @@ func appendKV(s *setup, a attentionShape) {
 		}
 		c.expect(seg[0], keys, values)
 	}
-	s.cmds.EncodeAppendKV(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -227,6 +227,6 @@ func appendExtreme(s *setup) {
 	k[22*group] = 127
 	c := s.cache("sequence", cacheShape{4, groups * group, group, 0}, 6, 5)
 	c.expect(5, [][]float32{k}, [][]float32{v})
-	s.cmds.EncodeAppendKV(gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: 1, Pos: 5, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: 1, Pos: 5, KV: c.kv}}})
 	s.run()
 }

@@ -83,7 +83,7 @@ func blockAttention(s *setup, b blockShape, list func(n, last int) []int32) *ope
 	}
 	op.Chosen = s.place("Chosen", intBytes(chosen), 4).view()
 	y.where(func(i int) bool { return used[i/width] }).expect(want, limit)
-	s.cmds.EncodeAttention(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 	return y
 }
@@ -130,7 +130,7 @@ func denseAttention(s *setup, b blockShape) *operand {
 		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group, 0}, seg[0]+seg[1], seg[0]+seg[1])
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
 	}
-	s.cmds.EncodeAttention(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 	return y
 }

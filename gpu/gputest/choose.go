@@ -115,7 +115,7 @@ func layerNorm(s *setup, vectors, dim int, inPlace bool) {
 		op.Y = y.view()
 	}
 	y.expect(want, limit)
-	s.cmds.EncodeLayerNorm(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -159,7 +159,7 @@ func chooses(s *setup, c chooseShape) {
 	chosen := s.output("Chosen", rows*width)
 	op.Chosen = chosen.view()
 	chosen.expectBytes(intBytes(want))
-	s.cmds.EncodeChoose(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -271,7 +271,7 @@ func chosenAttention(s *setup, l latentShape, budget int, list func(n, p int) []
 	}
 	op.Chosen = s.place("Chosen", intBytes(chosen), 4).view()
 	y.where(func(i int) bool { return used[i/(l.heads*l.rank)] }).expect(want, limit)
-	s.cmds.EncodeAttention(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 	return y
 }
@@ -311,7 +311,7 @@ func aloneLayerNorm(s *setup, rows []int) *operand {
 	const dim = 96
 	x, w, b := choose(s.normal(company*dim), rows), s.normal(dim), s.normal(dim)
 	y := s.output("Y", len(rows)*dim)
-	s.cmds.EncodeLayerNorm(gpu.LayerNorm{X: s.input("X", x).view(), W: s.input("W", w).view(), B: s.input("B", b).view(), Y: y.view(),
+	gpu.Encode(&s.cmds, gpu.LayerNorm{X: s.input("X", x).view(), W: s.input("W", w).view(), B: s.input("B", b).view(), Y: y.view(),
 		Vectors: len(rows), Dim: dim, Eps: 1e-6})
 	return y
 }
@@ -336,7 +336,7 @@ func aloneChoose(s *setup, rows []int, block int) *operand {
 	for i, r := range rows {
 		op.Segments = append(op.Segments, gpu.KVSegment{Row: i, Rows: 1, Pos: 200 + r, KV: keys.kv})
 	}
-	s.cmds.EncodeChoose(op)
+	gpu.Encode(&s.cmds, op)
 	return y
 }
 
@@ -361,8 +361,8 @@ func piecesChosen(s *setup, pieces []int, group, block int) []*operand {
 	op.Chosen = y.view()
 	for _, p := range pieces {
 		op.Segments = []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: keys.kv}}
-		s.cmds.EncodeAppendKV(gpu.AppendKV{K: added.view(), Segments: op.Segments})
-		s.cmds.EncodeChoose(op)
+		gpu.Encode(&s.cmds, gpu.AppendKV{K: added.view(), Segments: op.Segments})
+		gpu.Encode(&s.cmds, op)
 		row += p
 	}
 	return []*operand{y}

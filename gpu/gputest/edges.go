@@ -50,7 +50,7 @@ func edges(s *setup, f quant.Format, copies int) {
 		copy(limit[r*out:], l)
 	}
 	y := s.output("Y", rows*out)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
+	gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
 	s.run()
 	for i, v := range y.floats() {
 		kind, got := i/out%len(kinds), float64(v)

@@ -37,7 +37,7 @@ func add(s *setup, n int, alias string) {
 	}
 	y, op := aliased(s, "A", a, "B", b, alias)
 	y.expectExactly(want)
-	s.cmds.EncodeAdd(gpu.Add{A: op[0], B: op[1], Y: y.view(), N: n})
+	gpu.Encode(&s.cmds, gpu.Add{A: op[0], B: op[1], Y: y.view(), N: n})
 	s.run()
 }
 
@@ -72,7 +72,7 @@ func swiglu(s *setup, rows, dim int, alias string, clamp gpu.Clamp) {
 	}
 	y, in := aliased(s, "Gate", gate, "Up", up, alias)
 	y.expect(want, limit)
-	s.cmds.EncodeSwiGLU(gpu.SwiGLU{Gate: in[0], Up: in[1], Y: y.view(), Rows: rows, Dim: dim, Clamp: clamp})
+	gpu.Encode(&s.cmds, gpu.SwiGLU{Gate: in[0], Up: in[1], Y: y.view(), Rows: rows, Dim: dim, Clamp: clamp})
 	s.run()
 }
 
@@ -95,7 +95,7 @@ func sigmoidGate(s *setup, rows, heads, dim, rowStride, headStride int, perHead 
 	}
 	xo, gate := s.inout("X", x), s.input("G", g)
 	xo.expect(want, limit)
-	s.cmds.EncodeSigmoidGate(gpu.SigmoidGate{X: xo.view(), G: gate.view(), Rows: rows, Heads: heads, Dim: dim,
+	gpu.Encode(&s.cmds, gpu.SigmoidGate{X: xo.view(), G: gate.view(), Rows: rows, Heads: heads, Dim: dim,
 		GRowStride: rowStride, GHeadStride: headStride, PerHead: perHead})
 	s.run()
 }
@@ -154,7 +154,7 @@ func rope(s *setup, r ropeShape) {
 	}
 	x := s.inout("X", data).where(func(i int) bool { return turned[i] })
 	x.expect(want, limit)
-	s.cmds.EncodeRope(gpu.Rope{X: x.view(), Table: s.input("Table", table).view(), Rows: r.rows, Heads: r.heads,
+	gpu.Encode(&s.cmds, gpu.Rope{X: x.view(), Table: s.input("Table", table).view(), Rows: r.rows, Heads: r.heads,
 		Rotary: r.rotary, RowStride: r.rowStride, HeadStride: r.headStride, Interleaved: r.interleaved})
 	s.run()
 }

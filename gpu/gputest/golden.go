@@ -39,7 +39,7 @@ func goldenUnpack(s *setup) {
 		want = append(want, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5)
 	}
 	y.expectExactly(want)
-	s.cmds.EncodeEmbed(gpu.Embed{Table: table, Tokens: []int32{0}, Y: y.view()})
+	gpu.Encode(&s.cmds, gpu.Embed{Table: table, Tokens: []int32{0}, Y: y.view()})
 	s.run()
 }
 
@@ -48,7 +48,7 @@ func goldenDelta(s *setup) {
 	y, state := s.output("Y", 6), s.inout("state", make([]float32, 4))
 	y.expect([]float64{0.1581138, -0.1581138, -0.0030227, -0.5749294, 0.1100959, 0.0424227}, fill(6, goldenTolerance))
 	state.expect([]float64{0.1576893, -0.0062282, -0.0004375, 0.4871936}, fill(4, goldenTolerance))
-	s.cmds.EncodeDeltaRule(gpu.DeltaRule{
+	gpu.Encode(&s.cmds, gpu.DeltaRule{
 		QKV: s.input("QKV", []float32{
 			1, 2, 1, 0, 1, -1,
 			0.5, -1, 0.6, 0.8, 0.5, 2,
@@ -82,14 +82,14 @@ func goldenEpsilon(s *setup) {
 	for r, name := range []string{"state 0", "state 1"} {
 		op.Segments = append(op.Segments, gpu.StateSegment{Row: r, Rows: 1, State: s.inout(name, make([]float32, 128)).view()})
 	}
-	s.cmds.EncodeDeltaRule(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
 func goldenGatedNorm(s *setup) {
 	y := s.output("Y", 4)
 	y.expect([]float64{0.0582618, 0.1424886, 1.5140581, 0}, fill(4, goldenTolerance))
-	s.cmds.EncodeGatedNorm(gpu.GatedNorm{
+	gpu.Encode(&s.cmds, gpu.GatedNorm{
 		X: s.input("X", []float32{1, -2, 0.5, 3}).view(),
 		W: s.input("W", []float32{1, 0.5, 2, 1.5}).view(),
 		Z: s.input("Z", []float32{0.2, -1, 3, 0}).view(),
@@ -111,7 +111,7 @@ func goldenRope(s *setup) {
 	}
 	o := s.inout("X", x)
 	o.expect(want, fill(8, unit))
-	s.cmds.EncodeRope(gpu.Rope{X: o.view(), Table: s.input("Table", table).view(), Rows: 1, Heads: 1, Rotary: 8,
+	gpu.Encode(&s.cmds, gpu.Rope{X: o.view(), Table: s.input("Table", table).view(), Rows: 1, Heads: 1, Rotary: 8,
 		RowStride: 8, HeadStride: 8})
 	s.run()
 }
@@ -139,6 +139,6 @@ func goldenClamp(s *setup) {
 		op.Table.Experts = append(op.Table.Experts, gpu.Expert{Gate: one("gate", gates[i]), Up: one("up", ups[i]), Down: one("down", 1)})
 		op.Picks.Host = append(op.Picks.Host, int32(i))
 	}
-	s.cmds.EncodeExperts(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }

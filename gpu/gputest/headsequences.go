@@ -59,7 +59,7 @@ func (v *vectors) norm(s *setup, n int) {
 			v.limit[at+i] = normTolerance(n) * math.Abs(x[i])
 		}
 	})
-	s.cmds.EncodeRMSNorm(gpu.RMSNorm{X: v.o.view(), Y: v.o.view(), W: s.input(v.o.name+" norm", w).view(), Vectors: v.rows * v.heads, Dim: n,
+	gpu.Encode(&s.cmds, gpu.RMSNorm{X: v.o.view(), Y: v.o.view(), W: s.input(v.o.name+" norm", w).view(), Vectors: v.rows * v.heads, Dim: n,
 		XStride: v.stride, YStride: v.stride, Eps: eps})
 }
 
@@ -87,7 +87,7 @@ func (v *vectors) rope(s *setup, first, rotary int, table []float32, o *operand,
 			v.limit[b] = dx*math.Abs(sin) + dy*math.Abs(cos) + ropeTolerance*(math.Abs(x*sin)+math.Abs(y*cos))
 		}
 	})
-	s.cmds.EncodeRope(gpu.Rope{X: v.o.view().Floats(first), Table: o.view(), Rows: v.rows, Heads: v.heads, Rotary: rotary, RowStride: v.row, HeadStride: v.stride,
+	gpu.Encode(&s.cmds, gpu.Rope{X: v.o.view().Floats(first), Table: o.view(), Rows: v.rows, Heads: v.heads, Rotary: rotary, RowStride: v.row, HeadStride: v.stride,
 		Interleaved: interleaved})
 }
 
@@ -121,7 +121,7 @@ func heads(s *setup, h headsShape) {
 	}
 	q.expectVectors()
 	k.expectVectors()
-	s.cmds.EncodeAppendKV(gpu.AppendKV{K: k.o.view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: h.rows, Pos: pos, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: k.o.view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: h.rows, Pos: pos, KV: c.kv}}})
 	s.runCached(c, pos, k.o, v)
 }
 
@@ -160,8 +160,8 @@ func latents(s *setup, rows, heads, rank, rotary, nope, group int) {
 		copy(limit[v*width+rank:(v+1)*width], q.limit[v*q.stride+nope:])
 	}
 	folded.expect(want, limit)
-	s.cmds.EncodeAppendKV(gpu.AppendKV{K: kept.o.view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: c.kv}}})
-	s.cmds.EncodeCopyHeads(gpu.CopyHeads{X: q.o.view().Floats(nope), Y: folded.view().Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: kept.o.view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.CopyHeads{X: q.o.view().Floats(nope), Y: folded.view().Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
 		XRowStride: q.row, XHeadStride: q.stride, YRowStride: heads * width, YHeadStride: width})
 	s.runCached(c, pos, kept.o, nil)
 }

@@ -129,8 +129,8 @@ func (p *pool) run(all []*gpu.Commands) []byte {
 	p.t.Helper()
 	after := make([]byte, len(p.before))
 	var up, down gpu.Commands
-	up.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: p.buf}, Src: p.before})
-	down.EncodeDownload(gpu.Download{Src: gpu.View{Buf: p.buf}, Dst: after})
+	gpu.Encode(&up, gpu.Upload{Dst: gpu.View{Buf: p.buf}, Src: p.before})
+	gpu.Encode(&down, gpu.Download{Src: gpu.View{Buf: p.buf}, Dst: after})
 	submit(p.t, p.d, append(append([]*gpu.Commands{&up}, all...), &down)...)
 	return after
 }
@@ -145,7 +145,7 @@ func (p *pool) difference(got, want []byte) string {
 }
 
 func encodeMatMul(op gpu.MatMul) func(c *gpu.Commands) {
-	return func(c *gpu.Commands) { c.EncodeMatMul(op) }
+	return func(c *gpu.Commands) { gpu.Encode(c, op) }
 }
 
 // productSequence is products of the same rows: operand 0 is X, then three matrices, then their
@@ -179,7 +179,7 @@ func gatedSequence() sequence {
 				ops = append(ops, encodeMatMul(gpu.MatMul{W: gpu.Matrix{Rows: out, Cols: in, Weight: at(1 + i)}, X: at(0), Y: at(3 + i), Rows: rows}))
 			}
 			return append(ops, func(c *gpu.Commands) {
-				c.EncodeSwiGLU(gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(5), Rows: rows, Dim: out})
+				gpu.Encode(c, gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(5), Rows: rows, Dim: out})
 			})
 		}}
 }
@@ -190,9 +190,9 @@ func addNormSequence() sequence {
 	return sequence{name: "add/norm", sizes: []int{rows * dim, rows * dim, rows * dim, dim, rows * dim}, one: [][2]int{{2, 3}},
 		build: func(at func(int) gpu.View) []func(c *gpu.Commands) {
 			return []func(c *gpu.Commands){
-				func(c *gpu.Commands) { c.EncodeAdd(gpu.Add{A: at(0), B: at(1), Y: at(2), N: rows * dim}) },
+				func(c *gpu.Commands) { gpu.Encode(c, gpu.Add{A: at(0), B: at(1), Y: at(2), N: rows * dim}) },
 				func(c *gpu.Commands) {
-					c.EncodeRMSNorm(gpu.RMSNorm{X: at(2), W: at(3), Y: at(4), Vectors: rows, Dim: dim, Eps: eps})
+					gpu.Encode(c, gpu.RMSNorm{X: at(2), W: at(3), Y: at(4), Vectors: rows, Dim: dim, Eps: eps})
 				},
 			}
 		}}
@@ -211,10 +211,10 @@ func combineNormSequence() sequence {
 		build: func(at func(int) gpu.View) []func(c *gpu.Commands) {
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
-					c.EncodeCombine(gpu.Combine{Routed: at(0), Shared: at(1), SharedGate: at(2), Residual: at(3), Y: at(4), Weights: gpu.List[float32]{Host: weights}, Rows: rows, TopK: topK, Dim: dim})
+					gpu.Encode(c, gpu.Combine{Routed: at(0), Shared: at(1), SharedGate: at(2), Residual: at(3), Y: at(4), Weights: gpu.List[float32]{Host: weights}, Rows: rows, TopK: topK, Dim: dim})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeRMSNorm(gpu.RMSNorm{X: at(4), W: at(5), Y: at(6), Vectors: rows, Dim: dim, Eps: eps})
+					gpu.Encode(c, gpu.RMSNorm{X: at(4), W: at(5), Y: at(6), Vectors: rows, Dim: dim, Eps: eps})
 				},
 			}
 		}}
@@ -238,19 +238,19 @@ func headSequence(group int) sequence {
 			kv.Pages = gpu.PagesOf(at(6))
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
-					c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows * heads, Dim: dim, Eps: eps})
+					gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows * heads, Dim: dim, Eps: eps})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), W: at(4), Y: at(1), Vectors: rows * kvHeads, Dim: dim, Eps: eps})
+					gpu.Encode(c, gpu.RMSNorm{X: at(1), W: at(4), Y: at(1), Vectors: rows * kvHeads, Dim: dim, Eps: eps})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeRope(gpu.Rope{X: at(0), Table: at(5), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * dim, HeadStride: dim})
+					gpu.Encode(c, gpu.Rope{X: at(0), Table: at(5), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * dim, HeadStride: dim})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeRope(gpu.Rope{X: at(1), Table: at(5), Rows: rows, Heads: kvHeads, Rotary: rotary, RowStride: kvHeads * dim, HeadStride: dim})
+					gpu.Encode(c, gpu.Rope{X: at(1), Table: at(5), Rows: rows, Heads: kvHeads, Rotary: rotary, RowStride: kvHeads * dim, HeadStride: dim})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeAppendKV(gpu.AppendKV{K: at(1), V: at(2), Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, KV: kv}}})
+					gpu.Encode(c, gpu.AppendKV{K: at(1), V: at(2), Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, KV: kv}}})
 				},
 			}
 		},
@@ -270,19 +270,19 @@ func latentSequence() sequence {
 			kv := gpu.KV{PageRows: pageRows, Dim: kept, Pages: gpu.PagesOf(at(4))}
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
-					c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept, Eps: eps})
+					gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept, Eps: eps})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeRope(gpu.Rope{X: at(0).Floats(rank), Table: at(3), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary, Interleaved: true})
+					gpu.Encode(c, gpu.Rope{X: at(0).Floats(rank), Table: at(3), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary, Interleaved: true})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeRope(gpu.Rope{X: at(1).Floats(nope), Table: at(3), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width, Interleaved: true})
+					gpu.Encode(c, gpu.Rope{X: at(1).Floats(nope), Table: at(3), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width, Interleaved: true})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeAppendKV(gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, KV: kv}}})
+					gpu.Encode(c, gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, KV: kv}}})
 				},
 				func(c *gpu.Commands) {
-					c.EncodeCopyHeads(gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
+					gpu.Encode(c, gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
 						XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept})
 				},
 			}

@@ -95,7 +95,7 @@ func headMatMul(s *setup, f quant.Format, transposed bool, rows int) {
 	}
 	x, y := s.input("X", data), s.output("Y", n)
 	y.where(func(i int) bool { return i%yRow%yHead < out }).expect(want, limit)
-	s.cmds.EncodeHeadMatMul(gpu.HeadMatMul{
+	gpu.Encode(&s.cmds, gpu.HeadMatMul{
 		W: w.Matrix, X: x.view(), Y: y.view(), Rows: rows, Heads: heads, In: in, Out: out, HeadRows: headRows, FirstRow: first,
 		Transposed: transposed, XRowStride: xRow, XHeadStride: xHead, YRowStride: yRow, YHeadStride: yHead,
 	})
@@ -115,7 +115,7 @@ func copyHeads(s *setup, rows, heads, dim int) {
 	}
 	x, y := s.input("X", data), s.output("Y", n)
 	y.where(func(i int) bool { return i%yRow < heads*yHead && i%yRow%yHead < dim }).expectExactly(want)
-	s.cmds.EncodeCopyHeads(gpu.CopyHeads{X: x.view(), Y: y.view(), Rows: rows, Heads: heads, Dim: dim, XRowStride: xRow,
+	gpu.Encode(&s.cmds, gpu.CopyHeads{X: x.view(), Y: y.view(), Rows: rows, Heads: heads, Dim: dim, XRowStride: xRow,
 		XHeadStride: xHead, YRowStride: yRow, YHeadStride: yHead})
 	s.run()
 }
@@ -135,7 +135,7 @@ func biased(s *setup, out, in, rows int) {
 	}
 	x, b, y := s.input("X", data), s.input("Bias", bias), s.output("Y", rows*out)
 	y.expect(want, limit)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Bias: b.view(), Y: y.view(), Rows: rows})
+	gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: x.view(), Bias: b.view(), Y: y.view(), Rows: rows})
 	s.run()
 }
 
@@ -188,7 +188,7 @@ func latentAttention(s *setup, l latentShape) {
 		}
 	}
 	y.where(func(i int) bool { return used[i/(l.heads*l.dim)] }).expect(want, limit)
-	s.cmds.EncodeLatentAttention(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -284,7 +284,7 @@ func sharedAttention(s *setup, l latentShape) {
 		}
 	}
 	y.where(func(i int) bool { return used[i/(l.heads*l.rank)] }).expect(want, limit)
-	s.cmds.EncodeAttention(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -298,6 +298,6 @@ func appendKeys(s *setup, shape cacheShape, rows int) {
 		want = append(want, k[r*shape.dim:][:shape.dim])
 	}
 	c.expect(5, want, nil)
-	s.cmds.EncodeAppendKV(gpu.AppendKV{K: s.input("K", k).view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: 5, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: s.input("K", k).view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: 5, KV: c.kv}}})
 	s.run()
 }

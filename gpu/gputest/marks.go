@@ -21,9 +21,9 @@ func RunMarks(t *testing.T, d gpu.Device) {
 		var c gpu.Commands
 		for i, adds := range []int{few, many, few} {
 			for range adds {
-				c.EncodeAdd(gpu.Add{A: x.view(), B: x.view(), Y: x.view(), N: n})
+				gpu.Encode(&c, gpu.Add{A: x.view(), B: x.view(), Y: x.view(), N: n})
 			}
-			c.EncodeMark(int32(10 + i))
+			gpu.Encode(&c, gpu.Mark{Tag: int32(10 + i)})
 		}
 		ns := timed(t, q, &c)
 		marks := c.Marks()

@@ -83,6 +83,6 @@ func matmul(s *setup, m matmulShape) {
 		copy(limit[r*ys:], l)
 	}
 	y.where(func(i int) bool { return i%ys < m.out }).expect(want, limit)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: m.rows, XStride: m.xStride, YStride: m.yStride, Exact: m.exact})
+	gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: m.rows, XStride: m.xStride, YStride: m.yStride, Exact: m.exact})
 	s.run()
 }

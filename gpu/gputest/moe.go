@@ -113,7 +113,7 @@ func (e *expertShape) where(s *setup, op *gpu.Experts, picks []int32) {
 	at := s.place("Table", make([]byte, len(op.Table.Experts)*gpu.TableBytes), 16)
 	at.ours = true
 	op.Table.At = at.view()
-	s.cmds.EncodeTabulate(gpu.Tabulate{Table: op.Table})
+	gpu.Encode(&s.cmds, gpu.Tabulate{Table: op.Table})
 }
 
 // chosen has the device choose the picks: their scores are the highest, in their order.
@@ -124,7 +124,7 @@ func (e *expertShape) chosen(s *setup, picks []int32) gpu.View {
 	}
 	at, weights := s.output("Picks", len(picks)), s.output("Weights", len(picks))
 	at.expectBytes(intBytes(picks))
-	s.cmds.EncodeRoute(gpu.Route{Scores: s.input("Scores", scores).view(), Picks: at.view(), Weights: weights.view(), Rows: e.rows, Experts: e.experts, TopK: e.topK})
+	gpu.Encode(&s.cmds, gpu.Route{Scores: s.input("Scores", scores).view(), Picks: at.view(), Weights: weights.view(), Rows: e.rows, Experts: e.experts, TopK: e.topK})
 	return at.view()
 }
 
@@ -224,7 +224,7 @@ func experts(s *setup, e expertShape) {
 	}
 	e.where(s, &op, picks)
 	y.where(func(i int) bool { return used[i/e.dim] }).expect(want, limit)
-	s.cmds.EncodeExperts(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -280,6 +280,6 @@ func (s *setup) combined(rows, topK, dim int, c combineShape) *operand {
 	}
 	op.Y = y.view()
 	y.expect(want, limit)
-	s.cmds.EncodeCombine(op)
+	gpu.Encode(&s.cmds, op)
 	return y
 }

@@ -148,8 +148,8 @@ func (s *setup) run() {
 	s.t.Helper()
 	var all, down gpu.Commands
 	for _, o := range s.operands {
-		all.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
-		down.EncodeDownload(gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
+		gpu.Encode(&all, gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
+		gpu.Encode(&down, gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
 	}
 	submit(s.t, s.d, &all, &s.cmds, &down)
 	for _, o := range s.operands {

@@ -88,7 +88,7 @@ func piecesConv(s *setup, pieces []int) []*operand {
 	y, state := s.output("Y", n*channels), s.inout("state", s.normal((kernel-1)*channels))
 	row := 0
 	for _, p := range pieces {
-		s.cmds.EncodeCausalConv(gpu.CausalConv{X: x.view(), W: w.view(), Y: y.view(), Channels: channels, Kernel: kernel,
+		gpu.Encode(&s.cmds, gpu.CausalConv{X: x.view(), W: w.view(), Y: y.view(), Channels: channels, Kernel: kernel,
 			Segments: []gpu.StateSegment{{Row: row, Rows: p, State: state.view()}}})
 		row += p
 	}
@@ -102,7 +102,7 @@ func piecesDelta(s *setup, pieces []int) []*operand {
 	row := 0
 	for _, p := range pieces {
 		op.Segments = []gpu.StateSegment{{Row: row, Rows: p, State: state.view()}}
-		s.cmds.EncodeDeltaRule(op)
+		gpu.Encode(&s.cmds, op)
 		row += p
 	}
 	return []*operand{y, state}
@@ -137,8 +137,8 @@ func piecesCached(s *setup, pieces []int, a cachedPieces) []*operand {
 	row := 0
 	for _, p := range pieces {
 		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: c.kv}}
-		s.cmds.EncodeAppendKV(gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
-		s.cmds.EncodeAttention(gpu.Attention{Q: q.view(), Sinks: sinks, Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
+		gpu.Encode(&s.cmds, gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
+		gpu.Encode(&s.cmds, gpu.Attention{Q: q.view(), Sinks: sinks, Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
 			KVHeads: a.kvHeads, HeadDim: a.dim, Window: a.window, Scale: 0.25, Segments: segments})
 		row += p
 	}

@@ -41,20 +41,20 @@ func testBuffers(t *testing.T, d gpu.Device) {
 			}
 			got := make([]byte, n)
 			var c gpu.Commands
-			c.EncodeDownload(gpu.Download{Src: gpu.View{Buf: b}, Dst: got})
+			gpu.Encode(&c, gpu.Download{Src: gpu.View{Buf: b}, Dst: got})
 			submit(t, d, &c)
 			if !bytes.Equal(got, make([]byte, n)) {
 				t.Errorf("round %d: a fresh buffer of %d bytes is not zero", round, n)
 			}
 			var dirty gpu.Commands
-			dirty.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: b}, Src: bytes.Repeat([]byte{byte(len(bufs) + 1)}, n)})
+			gpu.Encode(&dirty, gpu.Upload{Dst: gpu.View{Buf: b}, Src: bytes.Repeat([]byte{byte(len(bufs) + 1)}, n)})
 			submit(t, d, &dirty)
 			bufs = append(bufs, b)
 		}
 		for i, b := range bufs {
 			got := make([]byte, b.Len())
 			var c gpu.Commands
-			c.EncodeDownload(gpu.Download{Src: gpu.View{Buf: b}, Dst: got})
+			gpu.Encode(&c, gpu.Download{Src: gpu.View{Buf: b}, Dst: got})
 			submit(t, d, &c)
 			if !bytes.Equal(got, bytes.Repeat([]byte{byte(i + 1)}, b.Len())) {
 				t.Errorf("round %d: buffer %d was overwritten by another", round, i)
@@ -90,7 +90,7 @@ func testWrap(t *testing.T, d gpu.Device) {
 		}
 		got := make([]byte, 1000)
 		var c gpu.Commands
-		c.EncodeDownload(gpu.Download{Src: gpu.View{Buf: b, Offset: 77}, Dst: got})
+		gpu.Encode(&c, gpu.Download{Src: gpu.View{Buf: b, Offset: 77}, Dst: got})
 		submit(t, d, &c)
 		if !bytes.Equal(got, mem[77:1077]) {
 			t.Errorf("round %d: wrapped memory reads % x…, want % x…", round, got[:8], mem[77:85])
@@ -110,15 +110,15 @@ func testOrder(t *testing.T, d gpu.Device) {
 	chain := make([]*gpu.Commands, steps)
 	for i := range chain {
 		chain[i] = new(gpu.Commands)
-		chain[i].EncodeAdd(gpu.Add{A: sum.view(), B: a.view(), Y: sum.view(), N: n})
+		gpu.Encode(chain[i], gpu.Add{A: sum.view(), B: a.view(), Y: sum.view(), N: n})
 		if i == steps/2 {
-			chain[i].EncodeFill(gpu.Fill{Dst: sum.view(), Bytes: 4 * n})
+			gpu.Encode(chain[i], gpu.Fill{Dst: sum.view(), Bytes: 4 * n})
 		}
 	}
 	var up, down gpu.Commands
 	for _, o := range s.operands {
-		up.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
-		down.EncodeDownload(gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
+		gpu.Encode(&up, gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
+		gpu.Encode(&down, gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
 	}
 	submit(t, d, append(append([]*gpu.Commands{&up}, chain...), &down)...)
 	want := make([]float32, n)
@@ -146,23 +146,23 @@ func testUrgent(t *testing.T, d gpu.Device) {
 	var all []*gpu.Commands
 	var up, down gpu.Commands
 	for _, o := range s.operands {
-		up.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
-		down.EncodeDownload(gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
+		gpu.Encode(&up, gpu.Upload{Dst: gpu.View{Buf: o.buf}, Src: o.before})
+		gpu.Encode(&down, gpu.Download{Src: gpu.View{Buf: o.buf}, Dst: o.after})
 	}
 	up.Urgent = true // else urgent work might come before it
 	all = append(all, &up)
 	for i := range steps {
 		for _, sum := range []*operand{slow, hasty} {
 			c := &gpu.Commands{Urgent: sum == hasty}
-			c.EncodeAdd(gpu.Add{A: sum.view(), B: a.view(), Y: sum.view(), N: n})
+			gpu.Encode(c, gpu.Add{A: sum.view(), B: a.view(), Y: sum.view(), N: n})
 			if i == steps/2 {
-				c.EncodeFill(gpu.Fill{Dst: sum.view(), Bytes: 4 * n})
+				gpu.Encode(c, gpu.Fill{Dst: sum.view(), Bytes: 4 * n})
 			}
 			all = append(all, c)
 		}
 	}
 	see := new(gpu.Commands)
-	see.EncodeAdd(gpu.Add{A: hasty.view(), B: slow.view(), Y: seen.view(), N: n})
+	gpu.Encode(see, gpu.Add{A: hasty.view(), B: slow.view(), Y: seen.view(), N: n})
 	submit(t, d, append(all, see, &down)...)
 	want, twice := make([]float32, n), make([]float32, n)
 	for i := range want {
@@ -186,8 +186,8 @@ func testRefused(t *testing.T, d gpu.Device) {
 		t.Fatal(err)
 	}
 	var bad gpu.Commands
-	bad.EncodeFill(gpu.Fill{Dst: o.view(), Bytes: 40})
-	bad.EncodeAdd(gpu.Add{A: o.view(), B: o.view(), Y: o.view(), N: 1 << 40})
+	gpu.Encode(&bad, gpu.Fill{Dst: o.view(), Bytes: 40})
+	gpu.Encode(&bad, gpu.Add{A: o.view(), B: o.view(), Y: o.view(), N: 1 << 40})
 	ticket, err := q.Submit(&bad)
 	if e := (*gpu.OpError)(nil); !errors.As(err, &e) || e.Op != "add" {
 		t.Errorf("Submit of an operation that does not fit: ticket %v, error %v, want an *OpError of add", ticket, err)
@@ -232,7 +232,7 @@ func testTickets(t *testing.T, d gpu.Device) {
 			var askers sync.WaitGroup
 			for i := range rounds {
 				c := new(gpu.Commands)
-				c.EncodeAdd(gpu.Add{A: o.view(), B: o.view(), Y: o.view(), N: 5000})
+				gpu.Encode(c, gpu.Add{A: o.view(), B: o.view(), Y: o.view(), N: 5000})
 				ticket, err := q.Submit(c)
 				if err != nil {
 					t.Error(err)

@@ -90,7 +90,7 @@ func conv(s *setup, c convShape) {
 		}
 	}
 	y.where(func(i int) bool { return used[i/c.channels] }).expect(want, limit)
-	s.cmds.EncodeCausalConv(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -149,7 +149,7 @@ func delta(s *setup, d deltaShape) {
 		state.expect(S, off)
 	}
 	y.where(func(i int) bool { return used[i/vectors] }).expect(want, limit)
-	s.cmds.EncodeDeltaRule(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 

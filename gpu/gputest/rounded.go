@@ -72,7 +72,7 @@ func roundedNear(s *setup, f quant.Format) {
 	const out, in, rows = 64, 512, 5
 	w, data := s.matrix("W", out, in, f), s.normal(rows*in)
 	y := s.output("Y", rows*out)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
+	gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
 	s.run()
 	if s.unchecked {
 		return
@@ -97,7 +97,7 @@ func roundedNotFinite(s *setup, f quant.Format) {
 	w, data := s.matrix("W", out, in, f), s.normal(rows*in)
 	data[1*in+200], data[4*in], data[8*in+255] = float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))
 	y := s.output("Y", rows*out)
-	s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
+	gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: s.input("X", data).view(), Y: y.view(), Rows: rows})
 	s.run()
 	for i, v := range y.floats() {
 		row := i / out
@@ -128,7 +128,7 @@ func roundedJoined(s *setup) {
 			want, limit = append(want, v...), append(limit, l...)
 		}
 		y.expect(want, limit)
-		s.cmds.EncodeMatMul(gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: rows, Exact: exact})
+		gpu.Encode(&s.cmds, gpu.MatMul{W: w.Matrix, X: x.view(), Y: y.view(), Rows: rows, Exact: exact})
 	}
 	s.run()
 }

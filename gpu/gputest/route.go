@@ -94,7 +94,7 @@ func routes(s *setup, c routeShape, ties bool) {
 	}
 	picks.expectBytes(intBytes(wantPicks))
 	weights.expect(want, limit)
-	s.cmds.EncodeRoute(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 

@@ -28,9 +28,9 @@ func transfer(s *setup, n int) {
 		want[i] = 0
 	}
 	got := make([]byte, n+2)
-	s.cmds.EncodeUpload(gpu.Upload{Dst: o.view().At(1), Src: data})
-	s.cmds.EncodeFill(gpu.Fill{Dst: o.view().At(1), Bytes: max(1, n/3)})
-	s.cmds.EncodeDownload(gpu.Download{Src: o.view(), Dst: got})
+	gpu.Encode(&s.cmds, gpu.Upload{Dst: o.view().At(1), Src: data})
+	gpu.Encode(&s.cmds, gpu.Fill{Dst: o.view().At(1), Bytes: max(1, n/3)})
+	gpu.Encode(&s.cmds, gpu.Download{Src: o.view(), Dst: got})
 	if n < 3 {
 		want[1] = 0
 	}
@@ -88,7 +88,7 @@ func embed(s *setup, f quant.Format, cols int, tokens []int32) {
 		}
 	}
 	y.expect(want, limit)
-	s.cmds.EncodeEmbed(gpu.Embed{Table: table.Matrix, Tokens: tokens, Y: y.view()})
+	gpu.Encode(&s.cmds, gpu.Embed{Table: table.Matrix, Tokens: tokens, Y: y.view()})
 	s.run()
 }
 
@@ -101,7 +101,7 @@ func gather(s *setup, xRows, dim int, rows []int32) {
 		want = append(want, data[int(r)*dim:(int(r)+1)*dim]...)
 	}
 	y.expectExactly(want)
-	s.cmds.EncodeGather(gpu.Gather{X: x.view(), XRows: xRows, Rows: rows, Y: y.view(), Dim: dim})
+	gpu.Encode(&s.cmds, gpu.Gather{X: x.view(), XRows: xRows, Rows: rows, Y: y.view(), Dim: dim})
 	s.run()
 }
 
@@ -151,7 +151,7 @@ func norm(s *setup, n normShape) {
 	if !n.bare {
 		op.W = s.input("W", w).view()
 	}
-	s.cmds.EncodeRMSNorm(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 
@@ -186,7 +186,7 @@ func gatedNorm(s *setup, vectors, dim int, inPlace bool) {
 	}
 	y.expect(want, limit)
 	op.Y = y.view()
-	s.cmds.EncodeGatedNorm(op)
+	gpu.Encode(&s.cmds, op)
 	s.run()
 }
 

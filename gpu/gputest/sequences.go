@@ -95,7 +95,7 @@ func products(s *setup, f quant.Format, rows, n int, biased bool) {
 	x := s.input("X", data)
 	for i := range n {
 		_, op := s.product(fmt.Sprintf("W%d", i), f, 16*(1+(3*i)%5), in, rows, x, data, biased)
-		s.cmds.EncodeMatMul(op)
+		gpu.Encode(&s.cmds, op)
 	}
 	s.run()
 }
@@ -110,8 +110,8 @@ func gatedProducts(s *setup, f quant.Format, rows int, alias string) {
 	x := s.input("X", data)
 	gate, g := s.product("gate", f, out, in, rows, x, data, false)
 	up, u := s.product("up", f, out, in, rows, x, data, false)
-	s.cmds.EncodeMatMul(g)
-	s.cmds.EncodeMatMul(u)
+	gpu.Encode(&s.cmds, g)
+	gpu.Encode(&s.cmds, u)
 	want, limit := make([]float64, rows*out), make([]float64, rows*out)
 	for i := range want {
 		want[i] = silu(gate.want[i]) * up.want[i]
@@ -122,7 +122,7 @@ func gatedProducts(s *setup, f quant.Format, rows int, alias string) {
 		y = s.output("Y", rows*out)
 	}
 	y.expect(want, limit)
-	s.cmds.EncodeSwiGLU(gpu.SwiGLU{Gate: gate.view(), Up: up.view(), Y: y.view(), Rows: rows, Dim: out})
+	gpu.Encode(&s.cmds, gpu.SwiGLU{Gate: gate.view(), Up: up.view(), Y: y.view(), Rows: rows, Dim: out})
 	s.run()
 }
 
@@ -165,8 +165,8 @@ func addNorm(s *setup, rows, dim int, inPlace bool) {
 	z.expectExactly(sum)
 	y := s.output("Y", rows*dim)
 	s.expectNorm(y, float64s(sum), z.limit, rows, dim, w)
-	s.cmds.EncodeAdd(op)
-	s.cmds.EncodeRMSNorm(gpu.RMSNorm{X: z.view(), W: s.input("W", w).view(), Y: y.view(), Vectors: rows, Dim: dim, Eps: eps})
+	gpu.Encode(&s.cmds, op)
+	gpu.Encode(&s.cmds, gpu.RMSNorm{X: z.view(), W: s.input("W", w).view(), Y: y.view(), Vectors: rows, Dim: dim, Eps: eps})
 	s.run()
 }
 
@@ -176,6 +176,6 @@ func combineNorm(s *setup, rows, topK, dim int, c combineShape) {
 	w := s.normal(dim)
 	y := s.output("normed", rows*dim)
 	s.expectNorm(y, z.want, z.limit, rows, dim, w)
-	s.cmds.EncodeRMSNorm(gpu.RMSNorm{X: z.view(), W: s.input("W", w).view(), Y: y.view(), Vectors: rows, Dim: dim, Eps: eps})
+	gpu.Encode(&s.cmds, gpu.RMSNorm{X: z.view(), W: s.input("W", w).view(), Y: y.view(), Vectors: rows, Dim: dim, Eps: eps})
 	s.run()
 }

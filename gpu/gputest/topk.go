@@ -101,7 +101,7 @@ func topK(s *setup, c topKShape) {
 	if !c.special { // of a row with a NaN they are undefined
 		st.expect(stats, limit)
 	}
-	s.cmds.EncodeTopK(gpu.TopK{Logits: s.input("Logits", data).view(), Values: v.view(), Indices: i.view(), Stats: st.view(),
+	gpu.Encode(&s.cmds, gpu.TopK{Logits: s.input("Logits", data).view(), Values: v.view(), Indices: i.view(), Stats: st.view(),
 		Rows: c.rows, Vocab: c.vocab, K: c.k})
 	s.run()
 }
@@ -118,6 +118,6 @@ func aloneTopK(s *setup, rows []int) *operand {
 	const vocab, k = 9000, 5
 	x := s.input("Logits", choose(s.normal(company*vocab), rows))
 	v, i, st := s.output("Values", len(rows)*k), s.output("Indices", len(rows)*k), s.output("Stats", len(rows)*2)
-	s.cmds.EncodeTopK(gpu.TopK{Logits: x.view(), Values: v.view(), Indices: i.view(), Stats: st.view(), Rows: len(rows), Vocab: vocab, K: k})
+	gpu.Encode(&s.cmds, gpu.TopK{Logits: x.view(), Values: v.view(), Indices: i.view(), Stats: st.view(), Rows: len(rows), Vocab: vocab, K: k})
 	return st
 }

@@ -132,7 +132,7 @@ func TestFewRows(t *testing.T) {
 						}
 					}
 					var c gpu.Commands
-					c.EncodeAppendKV(gpu.AppendKV{K: place(k), V: place(v), Segments: []gpu.KVSegment{{Rows: most, KV: kv}}})
+					gpu.Encode(&c, gpu.AppendKV{K: place(k), V: place(v), Segments: []gpu.KVSegment{{Rows: most, KV: kv}}})
 					run(&c)
 					attend := func(segments ...gpu.KVSegment) []float32 {
 						var rows []float32
@@ -144,7 +144,7 @@ func TestFewRows(t *testing.T) {
 						}
 						y := benchFloats(t, d, len(rows))
 						var c gpu.Commands
-						c.EncodeAttention(gpu.Attention{Q: place(rows), Y: y, QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
+						gpu.Encode(&c, gpu.Attention{Q: place(rows), Y: y, QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
 							Scale: scale, Segments: segments})
 						run(&c)
 						return floatsAt(y, len(rows))

@@ -137,7 +137,7 @@ func BenchmarkMatMul(b *testing.B) {
 				eachKind(b, func(b *testing.B, d *Device) {
 					const out, in = 2048, 2048
 					var c gpu.Commands
-					c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, out, in, f), X: benchFloats(b, d, rows*in),
+					gpu.Encode(&c, gpu.MatMul{W: benchMatrix(b, d, out, in, f), X: benchFloats(b, d, rows*in),
 						Y: benchFloats(b, d, rows*out), Rows: rows})
 					best := measure(b, d, &c, f.Bytes(out, in))
 					b.ReportMetric(float64(rows*out*in)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
@@ -166,7 +166,7 @@ func BenchmarkWalk(b *testing.B) {
 						for i := range ops {
 							w := gpu.Matrix{Rows: out, Cols: in, Format: f, Weight: all.Weight, Scales: all.Scales, Biases: all.Biases}
 							w.Weight.Offset, w.Scales.Offset, w.Biases.Offset = i*f.WeightBytes(out, in), i*f.ScaleBytes(out, in), i*f.ScaleBytes(out, in)
-							ops[i].EncodeMatMul(gpu.MatMul{W: w, X: x, Y: y, Rows: rows})
+							gpu.Encode(&ops[i], gpu.MatMul{W: w, X: x, Y: y, Rows: rows})
 						}
 						walk(b, d, ops, f.Bytes(out, in))
 					})
@@ -239,7 +239,7 @@ func benchExperts(b *testing.B, d *Device, inner, experts, rows int) {
 		}
 	}
 	var c gpu.Commands
-	c.EncodeExperts(op)
+	gpu.Encode(&c, op)
 	best := measure(b, d, &c, len(picked)*3*f.Bytes(inner, dim))
 	b.ReportMetric(float64(rows*topK*3*inner*dim)/best.Seconds()/1e9, "best-GMAC/s")
 }
@@ -253,7 +253,7 @@ func BenchmarkQueue(b *testing.B) {
 		}
 		defer q.Close()
 		var c gpu.Commands
-		c.EncodeFill(gpu.Fill{Dst: benchFloats(b, d, 16), Bytes: 64})
+		gpu.Encode(&c, gpu.Fill{Dst: benchFloats(b, d, 16), Bytes: 64})
 		done := make(chan error, 1)
 		f := func(err error) { done <- err }
 		b.ReportAllocs()
@@ -275,9 +275,9 @@ func BenchmarkDispatch(b *testing.B) {
 	v := benchFloats(b, d, 16)
 	var c gpu.Commands
 	for range 64 {
-		c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 1})
-		c.EncodeRMSNorm(gpu.RMSNorm{X: v, Y: v, Vectors: 1, Dim: 1, Eps: 1e-6})
-		c.EncodeFill(gpu.Fill{Dst: v, Bytes: 4})
+		gpu.Encode(&c, gpu.Add{A: v, B: v, Y: v, N: 1})
+		gpu.Encode(&c, gpu.RMSNorm{X: v, Y: v, Vectors: 1, Dim: 1, Eps: 1e-6})
+		gpu.Encode(&c, gpu.Fill{Dst: v, Bytes: 4})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

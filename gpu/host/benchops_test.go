@@ -39,7 +39,7 @@ func attentionCase(name string, rows, pos, heads, kvHeads, dim int) opCase {
 		looks += pos + r + 1
 	}
 	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
-		c.EncodeAttention(gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim,
+		gpu.Encode(c, gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim,
 			QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11,
 			Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: benchCache(b, d, pos+rows, kvHeads*dim, 0)}}})
 	}, 2 * looks * heads * dim, (pos + rows) * kvHeads * dim * 8}
@@ -48,7 +48,7 @@ func attentionCase(name string, rows, pos, heads, kvHeads, dim int) opCase {
 func deltaCase(rows int) opCase {
 	const keyHeads, valueHeads, dim = 16, 32, 128
 	return opCase{"deltarule", func(b *testing.B, d *Device, c *gpu.Commands) {
-		c.EncodeDeltaRule(gpu.DeltaRule{QKV: benchFloats(b, d, rows*(2*keyHeads+valueHeads)*dim),
+		gpu.Encode(c, gpu.DeltaRule{QKV: benchFloats(b, d, rows*(2*keyHeads+valueHeads)*dim),
 			Alpha: benchFloats(b, d, rows*valueHeads), Beta: benchFloats(b, d, rows*valueHeads),
 			ALog: benchFloats(b, d, valueHeads), DtBias: benchFloats(b, d, valueHeads),
 			Y: benchFloats(b, d, rows*valueHeads*dim), KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim, ValueDim: dim,
@@ -69,47 +69,47 @@ func rowCases(rows int) []opCase {
 	type view = func(n int) gpu.View
 	return []opCase{
 		vec("rmsnorm", dim, 2, func(f view, c *gpu.Commands) {
-			c.EncodeRMSNorm(gpu.RMSNorm{X: f(rows * dim), W: f(dim), Y: f(rows * dim), Vectors: rows, Dim: dim, Eps: 1e-6})
+			gpu.Encode(c, gpu.RMSNorm{X: f(rows * dim), W: f(dim), Y: f(rows * dim), Vectors: rows, Dim: dim, Eps: 1e-6})
 		}),
 		vec("headnorm", 32*128, 2, func(f view, c *gpu.Commands) {
 			x := f(rows * 32 * 128)
-			c.EncodeRMSNorm(gpu.RMSNorm{X: x, W: f(128), Y: x, Vectors: rows * 32, Dim: 128, Eps: 1e-6})
+			gpu.Encode(c, gpu.RMSNorm{X: x, W: f(128), Y: x, Vectors: rows * 32, Dim: 128, Eps: 1e-6})
 		}),
 		vec("gatednorm", 32*128, 3, func(f view, c *gpu.Commands) {
-			c.EncodeGatedNorm(gpu.GatedNorm{X: f(rows * 32 * 128), W: f(128), Z: f(rows * 32 * 128), Y: f(rows * 32 * 128), Vectors: rows * 32, Dim: 128, Eps: 1e-6})
+			gpu.Encode(c, gpu.GatedNorm{X: f(rows * 32 * 128), W: f(128), Z: f(rows * 32 * 128), Y: f(rows * 32 * 128), Vectors: rows * 32, Dim: 128, Eps: 1e-6})
 		}),
 		vec("rope", 32*128, 2, func(f view, c *gpu.Commands) {
-			c.EncodeRope(gpu.Rope{X: f(rows * 32 * 128), Table: f(rows * 128), Rows: rows, Heads: 32, Rotary: 128, RowStride: 32 * 128, HeadStride: 128})
+			gpu.Encode(c, gpu.Rope{X: f(rows * 32 * 128), Table: f(rows * 128), Rows: rows, Heads: 32, Rotary: 128, RowStride: 32 * 128, HeadStride: 128})
 		}),
 		vec("swiglu", 8*768, 3, func(f view, c *gpu.Commands) {
 			n := rows * 8 * 768
-			c.EncodeSwiGLU(gpu.SwiGLU{Gate: f(n), Up: f(n), Y: f(n), Rows: rows, Dim: 8 * 768})
+			gpu.Encode(c, gpu.SwiGLU{Gate: f(n), Up: f(n), Y: f(n), Rows: rows, Dim: 8 * 768})
 		}),
 		vec("sigmoidgate", 16*256, 3, func(f view, c *gpu.Commands) {
-			c.EncodeSigmoidGate(gpu.SigmoidGate{X: f(rows * 16 * 256), G: f(rows * 16 * 256), Rows: rows, Heads: 16, Dim: 256, GRowStride: 16 * 256, GHeadStride: 256})
+			gpu.Encode(c, gpu.SigmoidGate{X: f(rows * 16 * 256), G: f(rows * 16 * 256), Rows: rows, Heads: 16, Dim: 256, GRowStride: 16 * 256, GHeadStride: 256})
 		}),
 		vec("add", dim, 3, func(f view, c *gpu.Commands) {
-			c.EncodeAdd(gpu.Add{A: f(rows * dim), B: f(rows * dim), Y: f(rows * dim), N: rows * dim})
+			gpu.Encode(c, gpu.Add{A: f(rows * dim), B: f(rows * dim), Y: f(rows * dim), N: rows * dim})
 		}),
 		vec("combine", dim, 11, func(f view, c *gpu.Commands) {
-			c.EncodeCombine(gpu.Combine{Routed: f(rows * 8 * dim), Shared: f(rows * dim), SharedGate: f(rows), Residual: f(rows * dim),
+			gpu.Encode(c, gpu.Combine{Routed: f(rows * 8 * dim), Shared: f(rows * dim), SharedGate: f(rows), Residual: f(rows * dim),
 				Y: f(rows * dim), Weights: gpu.List[float32]{Host: make([]float32, rows*8)}, Rows: rows, TopK: 8, Dim: dim})
 		}),
 		vec("causalconv", 8192, 2, func(f view, c *gpu.Commands) {
-			c.EncodeCausalConv(gpu.CausalConv{X: f(rows * 8192), W: f(4 * 8192), Y: f(rows * 8192), Channels: 8192, Kernel: 4,
+			gpu.Encode(c, gpu.CausalConv{X: f(rows * 8192), W: f(4 * 8192), Y: f(rows * 8192), Channels: 8192, Kernel: 4,
 				Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * 8192)}}})
 		}),
 		productCase("matmul/1x2048", rows, 1, dim),
 		productCase("matmul/24x2048", rows, 24, dim),
 		{"embed", func(b *testing.B, d *Device, c *gpu.Commands) {
-			c.EncodeEmbed(gpu.Embed{Table: benchMatrix(b, d, 1024, dim, q4), Tokens: make([]int32, rows), Y: benchFloats(b, d, rows*dim)})
+			gpu.Encode(c, gpu.Embed{Table: benchMatrix(b, d, 1024, dim, q4), Tokens: make([]int32, rows), Y: benchFloats(b, d, rows*dim)})
 		}, 0, rows * dim * 4},
 		{"appendkv", func(b *testing.B, d *Device, c *gpu.Commands) {
-			c.EncodeAppendKV(gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
+			gpu.Encode(c, gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
 				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 0)}}})
 		}, 0, rows * 512 * 4 * 4},
 		{"appendkv/kv=int8", func(b *testing.B, d *Device, c *gpu.Commands) {
-			c.EncodeAppendKV(gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
+			gpu.Encode(c, gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
 				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 128)}}})
 		}, 0, rows * 2 * (512*5 + 4*4)},
 	}
@@ -119,7 +119,7 @@ func rowCases(rows int) []opCase {
 // experts do not fill panels.
 func productCase(name string, rows, out, in int) opCase {
 	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
-		c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, out, in, q4), X: benchFloats(b, d, rows*in), Y: benchFloats(b, d, rows*out), Rows: rows})
+		gpu.Encode(c, gpu.MatMul{W: benchMatrix(b, d, out, in, q4), X: benchFloats(b, d, rows*in), Y: benchFloats(b, d, rows*out), Rows: rows})
 	}, rows * out * in, q4.Bytes(out, in)}
 }
 
@@ -232,7 +232,7 @@ func BenchmarkDecodeAttention(b *testing.B) {
 						caches, bytes := layeredCaches(b, d, layers, positions, shape.kvHeads*shape.dim, group, shape.value > 0)
 						ops := make([]gpu.Commands, layers)
 						for i := range ops {
-							ops[i].EncodeAttention(gpu.Attention{Q: benchFloats(b, d, shape.heads*shape.dim), Y: benchFloats(b, d, shape.heads*shape.dim),
+							gpu.Encode(&ops[i], gpu.Attention{Q: benchFloats(b, d, shape.heads*shape.dim), Y: benchFloats(b, d, shape.heads*shape.dim),
 								QRowStride: shape.heads * shape.dim, QHeadStride: shape.dim, Heads: shape.heads, KVHeads: shape.kvHeads, HeadDim: shape.dim, ValueDim: shape.value,
 								Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: caches[i]}}})
 						}
@@ -260,9 +260,9 @@ func BenchmarkChoose(b *testing.B) {
 				for j := range list {
 					list[j] = int32(j * (positions / k))
 				}
-				scored[i].EncodeChoose(gpu.Choose{Q: benchFloats(b, d, heads*dim), Weights: benchFloats(b, d, heads), Chosen: benchFloats(b, d, k),
+				gpu.Encode(&scored[i], gpu.Choose{Q: benchFloats(b, d, heads*dim), Weights: benchFloats(b, d, heads), Chosen: benchFloats(b, d, k),
 					Heads: heads, Dim: dim, K: k, Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: keys[i]}}})
-				attended[i].EncodeAttention(gpu.Attention{Q: benchFloats(b, d, mixed*width), Y: benchFloats(b, d, mixed*width), QRowStride: mixed * width,
+				gpu.Encode(&attended[i], gpu.Attention{Q: benchFloats(b, d, mixed*width), Y: benchFloats(b, d, mixed*width), QRowStride: mixed * width,
 					QHeadStride: width, Heads: mixed, KVHeads: 1, HeadDim: width, ValueDim: value, Scale: 1. / 11, Chosen: chosen, Budget: k,
 					Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: latents[i]}}})
 			}
@@ -285,7 +285,7 @@ func BenchmarkDecodeConv(b *testing.B) {
 		x, y := benchFloats(b, d, channels), benchFloats(b, d, channels)
 		ops := make([]gpu.Commands, layers)
 		for i := range ops {
-			ops[i].EncodeCausalConv(gpu.CausalConv{X: x, W: w.At(i * 16 * channels), Y: y, Channels: channels, Kernel: 4,
+			gpu.Encode(&ops[i], gpu.CausalConv{X: x, W: w.At(i * 16 * channels), Y: y, Channels: channels, Kernel: 4,
 				Segments: []gpu.StateSegment{{Rows: 1, State: states.At(i * 12 * channels)}}})
 		}
 		walk(b, d, ops, 28*channels)

@@ -106,7 +106,7 @@ func BenchmarkBlocks(b *testing.B) {
 					b.Run(fmt.Sprintf("out=%d/in=%d/rows=%d/format=%v/x=%v", shape[0], shape[1], rows, f, a), func(b *testing.B) {
 						d := openConfig(b, Config{Threads: 1, Activations: a})
 						var c gpu.Commands
-						c.EncodeMatMul(gpu.MatMul{W: benchMatrix(b, d, shape[0], shape[1], f), X: benchFloats(b, d, rows*shape[1]),
+						gpu.Encode(&c, gpu.MatMul{W: benchMatrix(b, d, shape[0], shape[1], f), X: benchFloats(b, d, rows*shape[1]),
 							Y: benchFloats(b, d, rows*shape[0]), Rows: rows})
 						best := measure(b, d, &c, f.Bytes(shape[0], shape[1]))
 						b.ReportMetric(float64(rows*shape[0]*shape[1])/best.Seconds()/1e9, "best-GMAC/s")

@@ -114,7 +114,7 @@ func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
 		op.V = place()
 	}
 	var c gpu.Commands
-	c.EncodeAppendKV(op)
+	gpu.Encode(&c, op)
 	if err := d.Run(&c); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestInt8Cache(t *testing.T) {
 				attend := func(kv gpu.KV) []float32 {
 					y := benchFloats(t, d, c.rows*c.heads*c.dim)
 					var cmd gpu.Commands
-					cmd.EncodeAttention(gpu.Attention{Q: q, Y: y, QRowStride: c.heads * c.dim, QHeadStride: c.dim, Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.dim,
+					gpu.Encode(&cmd, gpu.Attention{Q: q, Y: y, QRowStride: c.heads * c.dim, QHeadStride: c.dim, Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.dim,
 						Scale: 0.2, Segments: []gpu.KVSegment{{Rows: c.rows, Pos: c.pos, KV: kv}}})
 					if err := d.Run(&cmd); err != nil {
 						t.Fatal(err)
@@ -182,7 +182,7 @@ func TestInt8Latents(t *testing.T) {
 			attend := func(kv gpu.KV) []float32 {
 				y := benchFloats(t, d, rows*heads*dim)
 				var cmd gpu.Commands
-				cmd.EncodeLatentAttention(gpu.LatentAttention{Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: w, Values: w, KeyRows: nope + dim,
+				gpu.Encode(&cmd, gpu.LatentAttention{Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: w, Values: w, KeyRows: nope + dim,
 					ValueRows: nope + dim, FirstValue: nope, Heads: heads, Rank: rank, Nope: nope, Rope: rope, ValueDim: dim, Scale: float32(1 / math.Sqrt(width)),
 					Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: kv}}})
 				if err := d.Run(&cmd); err != nil {

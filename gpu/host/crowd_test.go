@@ -20,10 +20,10 @@ func tokenWork(t testing.TB, d *Device) *gpu.Commands {
 	up, down := benchMatrix(t, d, 2*inner, dim, q4), benchMatrix(t, d, dim, inner, q4)
 	c := new(gpu.Commands)
 	for range 5 {
-		c.EncodeRMSNorm(gpu.RMSNorm{X: x, W: norm, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})
-		c.EncodeMatMul(gpu.MatMul{W: up, X: y, Y: h, Rows: 1})
-		c.EncodeMatMul(gpu.MatMul{W: down, X: h, Y: y, Rows: 1})
-		c.EncodeAdd(gpu.Add{A: y, B: x, Y: y, N: dim})
+		gpu.Encode(c, gpu.RMSNorm{X: x, W: norm, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})
+		gpu.Encode(c, gpu.MatMul{W: up, X: y, Y: h, Rows: 1})
+		gpu.Encode(c, gpu.MatMul{W: down, X: h, Y: y, Rows: 1})
+		gpu.Encode(c, gpu.Add{A: y, B: x, Y: y, N: dim})
 	}
 	return c
 }

@@ -166,8 +166,8 @@ func attentionOver(t testing.TB, d *Device, page gpu.View) *gpu.Commands {
 	const heads, dim, rows = 4, 64, 64
 	kv := gpu.KV{PageRows: 64, Dim: heads * dim, VOffset: 64 * heads * dim * 4, Pages: gpu.PagesOf(page)}
 	c := new(gpu.Commands)
-	c.EncodeFill(gpu.Fill{Dst: benchFloats(t, d, 4), Bytes: 4})
-	c.EncodeAttention(gpu.Attention{Q: benchFloats(t, d, rows*heads*dim), Y: benchFloats(t, d, rows*heads*dim), QRowStride: heads * dim,
+	gpu.Encode(c, gpu.Fill{Dst: benchFloats(t, d, 4), Bytes: 4})
+	gpu.Encode(c, gpu.Attention{Q: benchFloats(t, d, rows*heads*dim), Y: benchFloats(t, d, rows*heads*dim), QRowStride: heads * dim,
 		QHeadStride: dim, Heads: heads, KVHeads: heads, HeadDim: dim, Scale: 1, Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
 	return c
 }
@@ -194,10 +194,10 @@ func TestKernelError(t *testing.T) {
 		weights.Weight = gpu.View{Buf: wrapped}
 		var product, products gpu.Commands
 		for rows, c := range map[int]*gpu.Commands{1: &product, 3: &products} {
-			c.EncodeMatMul(gpu.MatMul{W: weights, X: benchFloats(t, d, rows*4096), Y: benchFloats(t, d, rows*8), Rows: rows})
+			gpu.Encode(c, gpu.MatMul{W: weights, X: benchFloats(t, d, rows*4096), Y: benchFloats(t, d, rows*8), Rows: rows})
 		}
 		var fill gpu.Commands
-		fill.EncodeFill(gpu.Fill{Dst: foreign, Bytes: 4})
+		gpu.Encode(&fill, gpu.Fill{Dst: foreign, Bytes: 4})
 		q, err := d.NewQueue()
 		if err != nil {
 			t.Fatal(err)
@@ -406,7 +406,7 @@ func TestConcurrentRuns(t *testing.T) {
 	for i := range 6 {
 		c := attentionOver(t, d, page)
 		y := make([]byte, 64*4*64*4)
-		c.EncodeDownload(gpu.Download{Src: c.Ops()[1].(*gpu.Attention).Y, Dst: y})
+		gpu.Encode(c, gpu.Download{Src: c.Ops()[1].(*gpu.Attention).Y, Dst: y})
 		if i == 0 {
 			if err := d.Run(c); err != nil {
 				t.Fatal(err)

@@ -17,8 +17,8 @@ func longWork(t *testing.T, d *Device) (*gpu.Commands, []float32) {
 	w := benchMatrix(t, d, dim, dim, q4)
 	c := new(gpu.Commands)
 	for range times {
-		c.EncodeMatMul(gpu.MatMul{W: w, X: x, Y: y, Rows: rows})
-		c.EncodeRMSNorm(gpu.RMSNorm{X: y, W: benchFloats(t, d, dim), Y: x, Vectors: rows, Dim: dim, Eps: 1e-6})
+		gpu.Encode(c, gpu.MatMul{W: w, X: x, Y: y, Rows: rows})
+		gpu.Encode(c, gpu.RMSNorm{X: y, W: benchFloats(t, d, dim), Y: x, Vectors: rows, Dim: dim, Eps: 1e-6})
 	}
 	return c, gpu.Floats(y.Buf.Bytes()[y.Offset:], rows*dim)
 }
@@ -72,10 +72,10 @@ func TestUrgentGoesAmid(t *testing.T) {
 	submit("long", c)
 	<-began
 	hurry := &gpu.Commands{Urgent: true}
-	hurry.EncodeAdd(gpu.Add{A: sum, B: v, Y: sum, N: 64})
+	gpu.Encode(hurry, gpu.Add{A: sum, B: v, Y: sum, N: 64})
 	submit("urgent", hurry)
 	var after gpu.Commands
-	after.EncodeAdd(gpu.Add{A: sum, B: sum, Y: sum, N: 64})
+	gpu.Encode(&after, gpu.Add{A: sum, B: sum, Y: sum, N: 64})
 	submit("after", &after)
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
@@ -177,14 +177,14 @@ func TestMarksPause(t *testing.T) {
 	})
 	add := func(c *gpu.Commands) {
 		v := gpu.View{Buf: buf}
-		c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 1 << 20})
+		gpu.Encode(c, gpu.Add{A: v, B: v, Y: v, N: 1 << 20})
 	}
 	for range 1000 {
 		var long gpu.Commands
 		for range 20 {
 			add(&long)
 		}
-		long.EncodeMark(0)
+		gpu.Encode(&long, gpu.Mark{Tag: 0})
 		ticket, err := q.Submit(&long)
 		if err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 	var want []string
 	for range 3 {
 		var c gpu.Commands
-		c.EncodeFill(gpu.Fill{Dst: gpu.View{Buf: buf}, Bytes: 1 << 20})
+		gpu.Encode(&c, gpu.Fill{Dst: gpu.View{Buf: buf}, Bytes: 1 << 20})
 		ticket, err := q.Submit(&c)
 		if err != nil {
 			t.Fatal(err)

@@ -47,10 +47,10 @@ func benchStep(b *testing.B, texts, positions int) {
 	for b.Loop() {
 		for l := range layers {
 			c.Reset()
-			c.EncodeAppendKV(gpu.AppendKV{K: v, V: v, Segments: segments[l]})
-			c.EncodeAttention(gpu.Attention{Q: v, Y: v.At(1 << 23), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
+			gpu.Encode(c, gpu.AppendKV{K: v, V: v, Segments: segments[l]})
+			gpu.Encode(c, gpu.Attention{Q: v, Y: v.At(1 << 23), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
 				Scale: 1, Segments: segments[l]})
-			c.EncodeCausalConv(gpu.CausalConv{X: v, W: v, Y: v.At(1 << 23), Channels: 64, Kernel: 4, Segments: states})
+			gpu.Encode(c, gpu.CausalConv{X: v, W: v, Y: v.At(1 << 23), Channels: 64, Kernel: 4, Segments: states})
 			t, err := q.Submit(c)
 			if err != nil {
 				b.Fatal(err)

@@ -225,7 +225,7 @@ func wait(t *testing.T, q gpu.Queue, c *gpu.Commands) error {
 // adds returns commands of one addition in place.
 func adds(v gpu.View) *gpu.Commands {
 	c := new(gpu.Commands)
-	c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 4})
+	gpu.Encode(c, gpu.Add{A: v, B: v, Y: v, N: 4})
 	return c
 }
 
@@ -273,7 +273,7 @@ func TestNoScratch(t *testing.T) {
 	const heads, dim = 16, 64
 	x, page, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
 	c := new(gpu.Commands)
-	c.EncodeAttention(gpu.Attention{Q: x, Y: x.At(1 << 16), Heads: heads, KVHeads: 1, HeadDim: dim, QRowStride: heads * dim, QHeadStride: dim, Scale: 1,
+	gpu.Encode(c, gpu.Attention{Q: x, Y: x.At(1 << 16), Heads: heads, KVHeads: 1, HeadDim: dim, QRowStride: heads * dim, QHeadStride: dim, Scale: 1,
 		Segments: []gpu.KVSegment{{Rows: 1, Pos: 999, KV: gpu.KV{Pages: gpu.PagesOf(page), PageRows: 1000, Dim: dim, VOffset: 1 << 19}}}})
 	f.refuse = 1<<16 + 1 // what tables take there is
 	if err := wait(t, q, c); !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), "between launches") {
@@ -357,7 +357,7 @@ func TestTablesTogether(t *testing.T) {
 	v, q := newBuffer(t, d, 1<<16), newQueue(t, d)
 	c := new(gpu.Commands)
 	for i := range 5 {
-		c.EncodeGather(gpu.Gather{X: v, XRows: 8, Rows: []int32{int32(i), 7}, Y: v.Floats(1024), Dim: 16})
+		gpu.Encode(c, gpu.Gather{X: v, XRows: 8, Rows: []int32{int32(i), 7}, Y: v.Floats(1024), Dim: 16})
 	}
 	if err := wait(t, q, c); err != nil {
 		t.Fatal(err)
@@ -385,8 +385,8 @@ func TestNewFails(t *testing.T) {
 	}
 }
 
-// many returns a function that submits one of nearly each operation, alone and joined with others, and
-// waits for it. The back end does nothing.
+// many returns a function that submits one of nearly each operation, alone and joined with others,
+// and waits for it. The back end does nothing.
 func many(t testing.TB) (submit func()) {
 	d := openFake(t, &fake{})
 	v, state, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
@@ -405,31 +405,31 @@ func many(t testing.TB) (submit func()) {
 	var c gpu.Commands
 	fill := func() {
 		c.Reset()
-		c.EncodeGather(gpu.Gather{X: at(0), XRows: 2, Rows: rows, Y: at(1), Dim: 16})
-		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
-		c.EncodeMatMul(gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
-		c.EncodeAppendKV(gpu.AppendKV{K: at(0), V: at(1), Segments: segments})
-		c.EncodeAttention(gpu.Attention{Q: at(0), Y: at(1), QRowStride: 128, QHeadStride: 32, Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 1, Segments: segments})
-		c.EncodeCausalConv(gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
-		c.EncodeDeltaRule(gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
+		gpu.Encode(&c, gpu.Gather{X: at(0), XRows: 2, Rows: rows, Y: at(1), Dim: 16})
+		gpu.Encode(&c, gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		gpu.Encode(&c, gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
+		gpu.Encode(&c, gpu.AppendKV{K: at(0), V: at(1), Segments: segments})
+		gpu.Encode(&c, gpu.Attention{Q: at(0), Y: at(1), QRowStride: 128, QHeadStride: 32, Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 1, Segments: segments})
+		gpu.Encode(&c, gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
+		gpu.Encode(&c, gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
-		c.EncodeTopK(gpu.TopK{Logits: at(0), Values: at(1), Indices: at(3), Stats: at(4), Rows: 2, Vocab: 64, K: 8})
-		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: wave, Picks: gpu.List[int32]{Host: picks}})
-		c.EncodeRoute(gpu.Route{Scores: at(0), Picks: at(4), Weights: at(5), Rows: 2, Experts: 8, TopK: 1})
-		c.EncodeExperts(gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: layer, Picks: gpu.List[int32]{At: at(4)}})
-		c.EncodeCombine(gpu.Combine{Routed: at(1), Residual: at(0), Y: at(0), Weights: gpu.List[float32]{At: at(5)}, Rows: 2, TopK: 1, Dim: 64})
-		c.EncodeMatMul(gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
-		c.EncodeMatMul(gpu.MatMul{W: square, X: at(0), Y: at(3), Rows: 2})
-		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(3), Rows: 2})
-		c.EncodeMatMul(gpu.MatMul{W: square, X: at(1), Y: at(4), Rows: 2})
-		c.EncodeSwiGLU(gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(3), Rows: 2, Dim: 64})
-		c.EncodeAdd(gpu.Add{A: at(0), B: at(1), Y: at(0), N: 128})
-		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
-		c.EncodeCombine(gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: gpu.List[float32]{Host: weights}, Rows: 2, TopK: 1, Dim: 64})
-		c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
-		c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: 4, Dim: 32, Eps: 1e-6})
-		c.EncodeRope(gpu.Rope{X: at(1), Table: at(3), Rows: 2, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
-		c.EncodeAppendKV(gpu.AppendKV{K: at(1), V: at(4), Segments: long})
+		gpu.Encode(&c, gpu.TopK{Logits: at(0), Values: at(1), Indices: at(3), Stats: at(4), Rows: 2, Vocab: 64, K: 8})
+		gpu.Encode(&c, gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: wave, Picks: gpu.List[int32]{Host: picks}})
+		gpu.Encode(&c, gpu.Route{Scores: at(0), Picks: at(4), Weights: at(5), Rows: 2, Experts: 8, TopK: 1})
+		gpu.Encode(&c, gpu.Experts{X: at(0), Y: at(1), Scratch: at(3), Rows: 2, TopK: 1, Table: layer, Picks: gpu.List[int32]{At: at(4)}})
+		gpu.Encode(&c, gpu.Combine{Routed: at(1), Residual: at(0), Y: at(0), Weights: gpu.List[float32]{At: at(5)}, Rows: 2, TopK: 1, Dim: 64})
+		gpu.Encode(&c, gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
+		gpu.Encode(&c, gpu.MatMul{W: square, X: at(0), Y: at(3), Rows: 2})
+		gpu.Encode(&c, gpu.MatMul{W: square, X: at(1), Y: at(3), Rows: 2})
+		gpu.Encode(&c, gpu.MatMul{W: square, X: at(1), Y: at(4), Rows: 2})
+		gpu.Encode(&c, gpu.SwiGLU{Gate: at(3), Up: at(4), Y: at(3), Rows: 2, Dim: 64})
+		gpu.Encode(&c, gpu.Add{A: at(0), B: at(1), Y: at(0), N: 128})
+		gpu.Encode(&c, gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		gpu.Encode(&c, gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: gpu.List[float32]{Host: weights}, Rows: 2, TopK: 1, Dim: 64})
+		gpu.Encode(&c, gpu.RMSNorm{X: at(1), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
+		gpu.Encode(&c, gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: 4, Dim: 32, Eps: 1e-6})
+		gpu.Encode(&c, gpu.Rope{X: at(1), Table: at(3), Rows: 2, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
+		gpu.Encode(&c, gpu.AppendKV{K: at(1), V: at(4), Segments: long})
 	}
 	done := make(chan error, 1)
 	tell := func(err error) { done <- err }
@@ -444,7 +444,7 @@ func many(t testing.TB) (submit func()) {
 		}
 	}
 	tabulate := new(gpu.Commands)
-	tabulate.EncodeTabulate(gpu.Tabulate{Table: layer})
+	gpu.Encode(tabulate, gpu.Tabulate{Table: layer})
 	run(tabulate)
 	return func() { fill(); run(&c) }
 }

@@ -37,11 +37,11 @@ func headOps(c *gpu.Commands, at func(i int) gpu.View, format gpu.KVFormat) {
 	if format == gpu.KVInt8 {
 		kv.Group = dim
 	}
-	c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows * heads, Dim: dim, XStride: 2 * dim, YStride: 2 * dim, Eps: 1e-6})
-	c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), W: at(3), Y: at(1), Vectors: rows * kvHeads, Dim: dim, Eps: 1e-6})
-	c.EncodeRope(gpu.Rope{X: at(0), Table: at(4), Rows: rows, Heads: heads, Rotary: 16, RowStride: 2 * heads * dim, HeadStride: 2 * dim})
-	c.EncodeRope(gpu.Rope{X: at(1), Table: at(4), Rows: rows, Heads: kvHeads, Rotary: 16, RowStride: kvHeads * dim, HeadStride: dim})
-	c.EncodeAppendKV(gpu.AppendKV{K: at(1), V: at(2), Segments: []gpu.KVSegment{{Rows: 1, Pos: 3, KV: kv}, {Row: 1, Rows: 1, Pos: 7, KV: kv}}})
+	gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows * heads, Dim: dim, XStride: 2 * dim, YStride: 2 * dim, Eps: 1e-6})
+	gpu.Encode(c, gpu.RMSNorm{X: at(1), W: at(3), Y: at(1), Vectors: rows * kvHeads, Dim: dim, Eps: 1e-6})
+	gpu.Encode(c, gpu.Rope{X: at(0), Table: at(4), Rows: rows, Heads: heads, Rotary: 16, RowStride: 2 * heads * dim, HeadStride: 2 * dim})
+	gpu.Encode(c, gpu.Rope{X: at(1), Table: at(4), Rows: rows, Heads: kvHeads, Rotary: 16, RowStride: kvHeads * dim, HeadStride: dim})
+	gpu.Encode(c, gpu.AppendKV{K: at(1), V: at(2), Segments: []gpu.KVSegment{{Rows: 1, Pos: 3, KV: kv}, {Row: 1, Rows: 1, Pos: 7, KV: kv}}})
 }
 
 // TestJoins says which kernels operations become that follow one another.
@@ -57,52 +57,52 @@ func TestJoins(t *testing.T) {
 	}{
 		{"five products", func(c *gpu.Commands, at func(int) gpu.View) {
 			for i := range 5 {
-				c.EncodeMatMul(product(at, 1+i, 10+i))
+				gpu.Encode(c, product(at, 1+i, 10+i))
 			}
 		}, []string{"matmuls", "matmul"}},
 		{"products of other inputs, formats, rows and biases", func(c *gpu.Commands, at func(int) gpu.View) {
 			o := product(at, 1, 10)
-			c.EncodeMatMul(o)
+			gpu.Encode(c, o)
 			o.X = at(20)
-			c.EncodeMatMul(o)
+			gpu.Encode(c, o)
 			o.W.Format.Layout = quant.Rows
-			c.EncodeMatMul(o)
+			gpu.Encode(c, o)
 			o.Rows = 3
-			c.EncodeMatMul(o)
+			gpu.Encode(c, o)
 			o.Bias = at(21)
-			c.EncodeMatMul(o)
+			gpu.Encode(c, o)
 			o.XStride = 2 * dim
-			c.EncodeMatMul(o)
+			gpu.Encode(c, o)
 		}, []string{"matmul", "matmul", "matmul", "matmul", "matmul", "matmul"}},
 		{"a product that reads another one's result", func(c *gpu.Commands, at func(int) gpu.View) {
-			c.EncodeMatMul(product(at, 1, 10))
+			gpu.Encode(c, product(at, 1, 10))
 			o := product(at, 1, 12)
 			o.W.Weight = at(10)
-			c.EncodeMatMul(o)
-			c.EncodeMatMul(product(at, 1, 13))
+			gpu.Encode(c, o)
+			gpu.Encode(c, product(at, 1, 13))
 		}, []string{"matmul", "matmuls"}},
 		{"gate, up and SwiGLU", func(c *gpu.Commands, at func(int) gpu.View) {
 			gate, up := product(at, 1, 10), product(at, 1, 11)
-			c.EncodeMatMul(gate)
-			c.EncodeMatMul(up)
-			c.EncodeSwiGLU(gpu.SwiGLU{Gate: gate.Y, Up: up.Y, Y: gate.Y, Rows: rows, Dim: 16})
-			c.EncodeMatMul(gate)
-			c.EncodeMatMul(up)
-			c.EncodeSwiGLU(gpu.SwiGLU{Gate: up.Y, Up: gate.Y, Y: gate.Y, Rows: rows, Dim: 16})
+			gpu.Encode(c, gate)
+			gpu.Encode(c, up)
+			gpu.Encode(c, gpu.SwiGLU{Gate: gate.Y, Up: up.Y, Y: gate.Y, Rows: rows, Dim: 16})
+			gpu.Encode(c, gate)
+			gpu.Encode(c, up)
+			gpu.Encode(c, gpu.SwiGLU{Gate: up.Y, Up: gate.Y, Y: gate.Y, Rows: rows, Dim: 16})
 		}, []string{"matmul_swiglu", "matmuls", "swiglu"}},
 		{"sums and norms", func(c *gpu.Commands, at func(int) gpu.View) {
 			for _, n := range []gpu.RMSNorm{{X: at(2), Y: at(3), Vectors: rows, Dim: dim}, {X: at(2), Y: at(2), Vectors: rows, Dim: dim}, {X: at(4), Y: at(3), Vectors: rows, Dim: dim},
 				{X: at(2), Y: at(3), Vectors: 1, Dim: dim}, {X: at(2), Y: at(0).Floats(1), Vectors: rows, Dim: dim}} {
-				c.EncodeAdd(gpu.Add{A: at(0), B: at(1), Y: at(2), N: rows * dim})
-				c.EncodeRMSNorm(n)
+				gpu.Encode(c, gpu.Add{A: at(0), B: at(1), Y: at(2), N: rows * dim})
+				gpu.Encode(c, n)
 			}
 		}, []string{"add_norm", "add_norm", "add", "rms_norm", "add", "rms_norm", "add", "rms_norm"}},
 		{"combine and norm", func(c *gpu.Commands, at func(int) gpu.View) {
 			o := gpu.Combine{Routed: at(0), Residual: at(1), Y: at(1), Weights: gpu.List[float32]{Host: make([]float32, rows*2)}, Rows: rows, TopK: 2, Dim: dim}
-			c.EncodeCombine(o)
-			c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(2), Vectors: rows, Dim: dim})
-			c.EncodeCombine(o)
-			c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), Y: at(0), Vectors: rows, Dim: dim})
+			gpu.Encode(c, o)
+			gpu.Encode(c, gpu.RMSNorm{X: at(1), Y: at(2), Vectors: rows, Dim: dim})
+			gpu.Encode(c, o)
+			gpu.Encode(c, gpu.RMSNorm{X: at(1), Y: at(0), Vectors: rows, Dim: dim})
 		}, []string{"combine_norm", "combine", "rms_norm"}},
 		{"heads", func(c *gpu.Commands, at func(int) gpu.View) { headOps(c, at, gpu.KVF32) }, []string{"head_vectors"}},
 		{"heads of rows out of order", func(c *gpu.Commands, at func(int) gpu.View) {
@@ -115,23 +115,23 @@ func TestJoins(t *testing.T) {
 			const heads, rank, nope, rotary = 2, 32, 16, 8
 			const kept, width = rank + rotary, nope + rotary
 			kv := gpu.KV{Pages: gpu.PagesOf(at(4)), PageRows: 8, Dim: kept}
-			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept})
-			c.EncodeRope(gpu.Rope{X: at(0).Floats(rank), Table: at(2), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary})
-			c.EncodeRope(gpu.Rope{X: at(1).Floats(nope), Table: at(2), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width})
-			c.EncodeAppendKV(gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
-			c.EncodeCopyHeads(gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
+			gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept})
+			gpu.Encode(c, gpu.Rope{X: at(0).Floats(rank), Table: at(2), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary})
+			gpu.Encode(c, gpu.Rope{X: at(1).Floats(nope), Table: at(2), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width})
+			gpu.Encode(c, gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
+			gpu.Encode(c, gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
 				XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept})
 		}, []string{"head_vectors"}},
 		{"norms of whole rows", func(c *gpu.Commands, at func(int) gpu.View) {
-			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: 256})
-			c.EncodeRMSNorm(gpu.RMSNorm{X: at(1), W: at(3), Y: at(1), Vectors: rows, Dim: 128})
-			c.EncodeRope(gpu.Rope{X: at(0), Table: at(4), Rows: rows, Heads: 4, Rotary: 16, RowStride: 256, HeadStride: 64})
-			c.EncodeRope(gpu.Rope{X: at(1), Table: at(4), Rows: rows, Heads: 2, Rotary: 16, RowStride: 128, HeadStride: 64})
+			gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: 256})
+			gpu.Encode(c, gpu.RMSNorm{X: at(1), W: at(3), Y: at(1), Vectors: rows, Dim: 128})
+			gpu.Encode(c, gpu.Rope{X: at(0), Table: at(4), Rows: rows, Heads: 4, Rotary: 16, RowStride: 256, HeadStride: 64})
+			gpu.Encode(c, gpu.Rope{X: at(1), Table: at(4), Rows: rows, Heads: 2, Rotary: 16, RowStride: 128, HeadStride: 64})
 		}, []string{"head_vectors", "head_vectors"}},
 		{"norms of long vectors", func(c *gpu.Commands, at func(int) gpu.View) {
-			c.EncodeRMSNorm(gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: 1, Dim: 2048})
-			c.EncodeRope(gpu.Rope{X: at(0), Table: at(4), Rows: 1, Heads: 64, Rotary: 16, RowStride: 2048, HeadStride: 32})
-			c.EncodeRope(gpu.Rope{X: at(1), Table: at(4), Rows: 1, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
+			gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: 1, Dim: 2048})
+			gpu.Encode(c, gpu.Rope{X: at(0), Table: at(4), Rows: 1, Heads: 64, Rotary: 16, RowStride: 2048, HeadStride: 32})
+			gpu.Encode(c, gpu.Rope{X: at(1), Table: at(4), Rows: 1, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
 		}, []string{"rms_norm", "head_vectors"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestJoinedFails(t *testing.T) {
 	d := openFake(t, f)
 	v, q := newBuffer(t, d, 1<<16), newQueue(t, d)
 	var c gpu.Commands
-	c.EncodeAdd(gpu.Add{A: v, B: v, Y: v.Floats(64), N: 64})
-	c.EncodeRMSNorm(gpu.RMSNorm{X: v.Floats(64), Y: v.Floats(128), Vectors: 1, Dim: 64})
+	gpu.Encode(&c, gpu.Add{A: v, B: v, Y: v.Floats(64), N: 64})
+	gpu.Encode(&c, gpu.RMSNorm{X: v.Floats(64), Y: v.Floats(128), Vectors: 1, Dim: 64})
 	if err := wait(t, q, &c); err != nil {
 		t.Fatal(err)
 	}

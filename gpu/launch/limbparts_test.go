@@ -30,7 +30,7 @@ func TestLimbParts(t *testing.T) {
 	}{{1, "limbs_matmul", [3]int{6, 1, 1}, false}, {7, "limbs_matmul", [3]int{6, 1, 1}, true}, {17, "limbs_matmul", [3]int{6, 1, 1}, true}} {
 		var ops gpu.Commands
 		for i := range 3 {
-			ops.EncodeMatMul(gpu.MatMul{W: affine(16*(i+1), 64, at(1+i)), X: at(0), Y: at(10 + i), Rows: c.rows})
+			gpu.Encode(&ops, gpu.MatMul{W: affine(16*(i+1), 64, at(1+i)), X: at(0), Y: at(10 + i), Rows: c.rows})
 		}
 		f.launched = nil
 		if err := wait(t, q, &ops); err != nil {
@@ -74,9 +74,9 @@ func TestLimbSwiGLU(t *testing.T) {
 	for rows, want := range map[int][]string{1: {"limbs_swiglu"}, 8: {"limbs_split", "limbs_swiglu"}, 17: {"limbs_split", "limbs_matmul", "swiglu"}} {
 		var ops gpu.Commands
 		for i := range 2 {
-			ops.EncodeMatMul(gpu.MatMul{W: affine(32, 64, at(1+i)), X: at(0), Y: at(10 + i), Rows: rows})
+			gpu.Encode(&ops, gpu.MatMul{W: affine(32, 64, at(1+i)), X: at(0), Y: at(10 + i), Rows: rows})
 		}
-		ops.EncodeSwiGLU(gpu.SwiGLU{Gate: at(10), Up: at(11), Y: at(10), Rows: rows, Dim: 32})
+		gpu.Encode(&ops, gpu.SwiGLU{Gate: at(10), Up: at(11), Y: at(10), Rows: rows, Dim: 32})
 		f.launched = nil
 		if err := wait(t, q, &ops); err != nil {
 			t.Fatal(err)

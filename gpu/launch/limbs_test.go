@@ -63,7 +63,7 @@ func TestLimbChoice(t *testing.T) {
 			if c.format.Codes() {
 				w.Scales, w.Biases = v, v
 			}
-			cmds.EncodeMatMul(gpu.MatMul{W: w, X: v.Floats(1 << 18), Y: v.Floats(1 << 19), Rows: c.rows})
+			gpu.Encode(cmds, gpu.MatMul{W: w, X: v.Floats(1 << 18), Y: v.Floats(1 << 19), Rows: c.rows})
 			all := launchedBy(t, f, cmds, q)
 			if got := fmt.Sprint(names(all)); got != c.want {
 				t.Fatalf("%s, want %s", got, c.want)
@@ -85,7 +85,7 @@ func TestSplitOnce(t *testing.T) {
 	c := new(gpu.Commands)
 	product := func(x gpu.View, group, rows int) {
 		w := gpu.Matrix{Rows: 64, Cols: 256, Format: quant.Affine(4, group), Weight: v, Scales: v, Biases: v}
-		c.EncodeMatMul(gpu.MatMul{W: w, X: x, Y: v.Floats(1 << 19), Rows: rows})
+		gpu.Encode(c, gpu.MatMul{W: w, X: x, Y: v.Floats(1 << 19), Rows: rows})
 	}
 	a, b := v.Floats(1<<17), v.Floats(1<<18)
 	product(a, 64, 9)
@@ -94,7 +94,7 @@ func TestSplitOnce(t *testing.T) {
 	product(a, 32, 9)
 	product(b, 32, 9)
 	product(b, 32, 10)
-	c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 4})
+	gpu.Encode(c, gpu.Add{A: v, B: v, Y: v, N: 4})
 	product(b, 32, 10)
 	product(b, 32, 10)
 	product(b, 32, 1) // makes its own
@@ -138,7 +138,7 @@ func TestLimbExperts(t *testing.T) {
 		}
 		e := gpu.Expert{Gate: matrix(inner, dim, c.gate), Up: matrix(inner, dim, c.up), Down: matrix(dim, inner, c.down)}
 		cmds := new(gpu.Commands)
-		cmds.EncodeExperts(gpu.Experts{X: v.Floats(1 << 17), Y: v.Floats(1 << 18), Scratch: v.Floats(1 << 19), Rows: c.rows, TopK: 1,
+		gpu.Encode(cmds, gpu.Experts{X: v.Floats(1 << 17), Y: v.Floats(1 << 18), Scratch: v.Floats(1 << 19), Rows: c.rows, TopK: 1,
 			Table: &gpu.ExpertTable{Experts: []gpu.Expert{e}}, Picks: gpu.List[int32]{Host: make([]int32, c.rows)}})
 		all := launchedBy(t, f, cmds, q)
 		if got := fmt.Sprint(names(all)); got != c.want {

@@ -34,7 +34,7 @@ func TestPageTablesOnce(t *testing.T) {
 				segments = append(segments, gpu.KVSegment{Row: row, Rows: 1, Pos: pos, KV: at})
 			}
 			c := new(gpu.Commands)
-			c.EncodeAttention(gpu.Attention{Q: v, Y: v.At(1 << 15), QRowStride: dim, QHeadStride: dim, Heads: 1, KVHeads: 1, HeadDim: dim, Scale: 1, Segments: segments})
+			gpu.Encode(c, gpu.Attention{Q: v, Y: v.At(1 << 15), QRowStride: dim, QHeadStride: dim, Heads: 1, KVHeads: 1, HeadDim: dim, Scale: 1, Segments: segments})
 			err = errors.Join(err, wait(t, q, c))
 		}
 		return f.copies() - before - layers, err

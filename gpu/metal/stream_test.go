@@ -23,7 +23,7 @@ import (
 func adds(v gpu.View, n int) *gpu.Commands {
 	c := new(gpu.Commands)
 	for range n {
-		c.EncodeAdd(gpu.Add{A: v, B: v, Y: v, N: 4})
+		gpu.Encode(c, gpu.Add{A: v, B: v, Y: v, N: 4})
 	}
 	return c
 }
@@ -69,7 +69,7 @@ func TestFailedCommandBuffer(t *testing.T) {
 	s.fail = &CommandError{Code: 2, Text: "Caused GPU Timeout Error"}
 	s.mu.Unlock()
 	c := adds(v, 2)
-	c.EncodeSwiGLU(gpu.SwiGLU{Gate: v, Up: v, Y: v, Rows: 1, Dim: 4})
+	gpu.Encode(c, gpu.SwiGLU{Gate: v, Up: v, Y: v, Rows: 1, Dim: 4})
 	err := await(t, q, c)
 	failed, ok := errors.AsType[*CommandError](err)
 	if !ok || failed.Code != 2 || failed.Text != "Caused GPU Timeout Error" {
@@ -223,14 +223,14 @@ func TestTransfers(t *testing.T) {
 					src[i] = byte(rng.Uint32())
 				}
 				copy(want[at:], src)
-				c.EncodeUpload(gpu.Upload{Dst: view, Src: src})
+				gpu.Encode(c, gpu.Upload{Dst: view, Src: src})
 			case 1:
 				clear(want[at : at+n])
-				c.EncodeFill(gpu.Fill{Dst: view, Bytes: n})
+				gpu.Encode(c, gpu.Fill{Dst: view, Bytes: n})
 			default:
 				r := read{make([]byte, n), bytes.Clone(want[at : at+n])}
 				reads = append(reads, r)
-				c.EncodeDownload(gpu.Download{Src: view, Dst: r.got})
+				gpu.Encode(c, gpu.Download{Src: view, Dst: r.got})
 			}
 		}
 		ticket, err := q.Submit(c)

@@ -107,7 +107,7 @@ func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (buf gpu.Buffer, map
 // upload copies src to the beginning of buf and waits for it.
 func upload(buf gpu.Buffer, src []byte, queue gpu.Queue) error {
 	var cmd gpu.Commands
-	cmd.EncodeUpload(gpu.Upload{Dst: gpu.View{Buf: buf}, Src: src})
+	gpu.Encode(&cmd, gpu.Upload{Dst: gpu.View{Buf: buf}, Src: src})
 	return run(&cmd, queue)
 }
 

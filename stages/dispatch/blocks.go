@@ -34,9 +34,9 @@ func (x *blockIndexer) views(l *lane, scratch gpu.View) (k, q gpu.View) {
 func (x *blockIndexer) encodeProducts(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	m, width := x.m, x.m.IndexNHeads*x.m.IndexHeadDim
 	k, q := x.views(l, scratch)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
 	if first, n := l.index[x.index].choosing(); n > 0 {
-		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed.Floats(first * m.HiddenSize), Y: q.Floats(first * width), Rows: n})
+		gpu.Encode(cmd, gpu.MatMul{W: x.q, X: l.normed.Floats(first * m.HiddenSize), Y: q.Floats(first * width), Rows: n})
 	}
 }
 
@@ -45,13 +45,13 @@ func (x *blockIndexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	m, s := x.m, &l.index[x.index]
 	k, q := x.views(l, scratch)
 	x.turn(cmd, l, k, x.kNorm, 0, l.rows, 1)
-	cmd.EncodeAppendKV(gpu.AppendKV{K: k, Segments: s.all})
+	gpu.Encode(cmd, gpu.AppendKV{K: k, Segments: s.all})
 	first, n := s.choosing()
 	if n == 0 {
 		return
 	}
 	x.turn(cmd, l, q, x.qNorm, first, n, m.IndexNHeads)
-	cmd.EncodeChoose(gpu.Choose{
+	gpu.Encode(cmd, gpu.Choose{
 		Q: q, Chosen: l.positions, Heads: m.IndexNHeads, Dim: m.IndexHeadDim, K: m.IndexTopK, Block: m.IndexBlock, Local: m.IndexLocal,
 		Scale: 1, Segments: s.chosen,
 	})
@@ -61,9 +61,9 @@ func (x *blockIndexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 func (x *blockIndexer) turn(cmd *gpu.Commands, l *lane, v, norm gpu.View, first, n, heads int) {
 	m, width := x.m, heads*x.m.IndexHeadDim
 	v = v.Floats(first * width)
-	cmd.EncodeRMSNorm(gpu.RMSNorm{X: v, Y: v, W: norm, Vectors: n * heads, Dim: m.IndexHeadDim, Eps: m.RMSNormEps})
+	gpu.Encode(cmd, gpu.RMSNorm{X: v, Y: v, W: norm, Vectors: n * heads, Dim: m.IndexHeadDim, Eps: m.RMSNormEps})
 	if m.RotaryDim > 0 {
-		cmd.EncodeRope(gpu.Rope{
+		gpu.Encode(cmd, gpu.Rope{
 			X: v, Table: l.rope.Floats(first * m.RotaryDim), Rows: n, Heads: heads, Rotary: m.RotaryDim, RowStride: width, HeadStride: m.IndexHeadDim,
 			Interleaved: m.RopeInterleaved,
 		})

@@ -35,7 +35,7 @@ func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	r := c.record(nil, record.State) // no step under way writes to either state
 	dst := gpu.View{Buf: to.recurrent}
 	if m.From == 0 {
-		r.EncodeFill(gpu.Fill{Dst: dst, Bytes: c.recurrentBytes()})
+		gpu.Encode(&r.Commands, gpu.Fill{Dst: dst, Bytes: c.recurrentBytes()})
 	} else {
 		encodeCopy(&r.Commands, gpu.View{Buf: c.states.all[m.From].recurrent}, dst, c.recurrentBytes())
 	}
@@ -102,13 +102,13 @@ const copyFloats = 4096
 func encodeCopy(cmd *gpu.Commands, from, to gpu.View, bytes int) {
 	floats := bytes / 4
 	if rows := floats / copyFloats; rows > 0 {
-		cmd.EncodeCopyHeads(gpu.CopyHeads{
+		gpu.Encode(cmd, gpu.CopyHeads{
 			X: from, Y: to, Rows: rows, Heads: 1, Dim: copyFloats, XRowStride: copyFloats, XHeadStride: copyFloats, YRowStride: copyFloats, YHeadStride: copyFloats,
 		})
 		from, to, floats = from.Floats(rows*copyFloats), to.Floats(rows*copyFloats), floats-rows*copyFloats
 	}
 	if floats > 0 {
-		cmd.EncodeCopyHeads(gpu.CopyHeads{
+		gpu.Encode(cmd, gpu.CopyHeads{
 			X: from, Y: to, Rows: 1, Heads: 1, Dim: floats, XRowStride: floats, XHeadStride: floats, YRowStride: floats, YHeadStride: floats,
 		})
 	}
@@ -138,9 +138,9 @@ func (c *Core) exchange(m *Exchange, out *stages.Outbox) {
 	r := c.record(nil, record.State)
 	for _, p := range m.Pieces {
 		if m.Up {
-			r.EncodeUpload(gpu.Upload{Dst: p.Device, Src: p.Host})
+			gpu.Encode(&r.Commands, gpu.Upload{Dst: p.Device, Src: p.Host})
 		} else {
-			r.EncodeDownload(gpu.Download{Src: p.Device, Dst: p.Host})
+			gpu.Encode(&r.Commands, gpu.Download{Src: p.Device, Dst: p.Host})
 		}
 	}
 	if err := c.await(r, awaited{exchange: m}, out); err != nil {

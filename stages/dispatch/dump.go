@@ -92,9 +92,9 @@ func (l *lane) tapRows(cmd *gpu.Commands, q stages.Quantity, first, n int, from 
 	switch {
 	case t == nil:
 	case q.Ints():
-		cmd.EncodeDownload(gpu.Download{Src: from, Dst: gpu.IntBytes(t.Ints[first*t.Width : (first+n)*t.Width])})
+		gpu.Encode(cmd, gpu.Download{Src: from, Dst: gpu.IntBytes(t.Ints[first*t.Width : (first+n)*t.Width])})
 	default:
-		cmd.EncodeDownload(gpu.Download{Src: from, Dst: gpu.FloatBytes(t.Floats[first*t.Width : (first+n)*t.Width])})
+		gpu.Encode(cmd, gpu.Download{Src: from, Dst: gpu.FloatBytes(t.Floats[first*t.Width : (first+n)*t.Width])})
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *lane) tapVectors(cmd *gpu.Commands, q stages.Quantity, from gpu.View, a
 		return
 	}
 	raw := make([]float32, (at.rows-1)*at.row+(at.heads-1)*at.head+at.dim)
-	cmd.EncodeDownload(gpu.Download{Src: from, Dst: gpu.FloatBytes(raw)})
+	gpu.Encode(cmd, gpu.Download{Src: from, Dst: gpu.FloatBytes(raw)})
 	l.dump.apart = append(l.dump.apart, apart{at, raw, t})
 }
 
@@ -145,9 +145,9 @@ func (l *lane) tapSum(cmd *gpu.Commands, q stages.Quantity, op gpu.Combine) {
 	if l.wanted(q) == nil {
 		return
 	}
-	cmd.EncodeFill(gpu.Fill{Dst: l.mixed, Bytes: 4 * op.Rows * op.Dim})
+	gpu.Encode(cmd, gpu.Fill{Dst: l.mixed, Bytes: 4 * op.Rows * op.Dim})
 	op.Residual, op.Y = l.mixed, l.mixed
-	cmd.EncodeCombine(op)
+	gpu.Encode(cmd, op)
 	l.tap(cmd, q, l.mixed)
 }
 

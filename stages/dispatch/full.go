@@ -96,24 +96,24 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	m, a, rows := x.m, &x.a, l.rows
 	heads, dim, stride := a.Heads, a.HeadDim, x.queryStride()
 	q, k, v, y := x.views(l)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed, Bias: x.qBias, Y: q, Rows: rows})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Bias: x.kBias, Y: k, Rows: rows})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.v, X: l.normed, Bias: x.vBias, Y: v, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.q, X: l.normed, Bias: x.qBias, Y: q, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.k, X: l.normed, Bias: x.kBias, Y: k, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.v, X: l.normed, Bias: x.vBias, Y: v, Rows: rows})
 	scratch := y.Floats(rows * heads * a.ValueDim)
 	if x.indexer != nil {
 		x.indexer.encodeProducts(cmd, l, scratch)
 	}
 	gate := scratch.Floats(rows * indexerFloats(m))
 	if m.HeadGate {
-		cmd.EncodeMatMul(gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
+		gpu.Encode(cmd, gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
 	}
 	x.encodeNorms(cmd, q, k, rows)
 	if a.RotaryDim > 0 {
-		cmd.EncodeRope(gpu.Rope{
+		gpu.Encode(cmd, gpu.Rope{
 			X: q, Table: x.rope(l), Rows: rows, Heads: heads, Rotary: a.RotaryDim, RowStride: heads * stride, HeadStride: stride,
 			Interleaved: m.RopeInterleaved,
 		})
-		cmd.EncodeRope(gpu.Rope{
+		gpu.Encode(cmd, gpu.Rope{
 			X: k, Table: x.rope(l), Rows: rows, Heads: a.KVHeads, Rotary: a.RotaryDim, RowStride: a.KeyDim(), HeadStride: dim,
 			Interleaved: m.RopeInterleaved,
 		})
@@ -127,7 +127,7 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 		if len(slices[i].all) == 0 {
 			break
 		}
-		cmd.EncodeAppendKV(gpu.AppendKV{K: k, V: v, Segments: slices[i].all})
+		gpu.Encode(cmd, gpu.AppendKV{K: k, V: v, Segments: slices[i].all})
 		if x.indexer != nil {
 			x.indexer.encode(cmd, l, scratch)
 		}
@@ -138,29 +138,29 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	}
 	l.tap(cmd, stages.DumpHeads, y)
 	if m.AttnOutputGate {
-		cmd.EncodeSigmoidGate(gpu.SigmoidGate{
+		gpu.Encode(cmd, gpu.SigmoidGate{
 			X: y, G: q.Floats(dim), Rows: rows, Heads: heads, Dim: dim, GRowStride: heads * stride, GHeadStride: stride,
 		})
 	}
 	if m.HeadGate {
-		cmd.EncodeSigmoidGate(gpu.SigmoidGate{
+		gpu.Encode(cmd, gpu.SigmoidGate{
 			X: y, G: gate, Rows: rows, Heads: heads, Dim: a.ValueDim, GRowStride: heads, GHeadStride: 1, PerHead: true,
 		})
 	}
-	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Bias: x.oBias, Y: l.mixed, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.o, X: y, Bias: x.oBias, Y: l.mixed, Rows: rows})
 }
 
 // encodeAttention attends to all positions, or to those that are chosen.
 func (x *full) encodeAttention(cmd *gpu.Commands, l *lane, s *fullSegments, op gpu.Attention) {
 	if op.Segments = s.dense; len(s.dense) > 0 {
-		cmd.EncodeAttention(op)
+		gpu.Encode(cmd, op)
 	}
 	if len(s.chosen) == 0 {
 		return
 	}
 	m := x.m
 	op.Segments, op.Chosen, op.Budget, op.Block = s.chosen, l.positions, m.IndexTopK, m.IndexBlock
-	cmd.EncodeAttention(op)
+	gpu.Encode(cmd, op)
 	for _, c := range s.chosen {
 		l.tapRows(cmd, stages.DumpPositions, c.Row, c.Rows, l.positions.Floats(c.Row*m.IndexLists()*m.IndexTopK))
 	}
@@ -184,12 +184,12 @@ func (x *full) encodeNorms(cmd *gpu.Commands, q, k gpu.View, rows int) {
 	m, a, stride := x.m, &x.a, x.queryStride()
 	switch m.QKNorm {
 	case model.QKNormPerHead:
-		cmd.EncodeRMSNorm(gpu.RMSNorm{
+		gpu.Encode(cmd, gpu.RMSNorm{
 			X: q, Y: q, W: x.qNorm, Vectors: rows * a.Heads, Dim: a.HeadDim, XStride: stride, YStride: stride, Eps: m.RMSNormEps,
 		})
-		cmd.EncodeRMSNorm(gpu.RMSNorm{X: k, Y: k, W: x.kNorm, Vectors: rows * a.KVHeads, Dim: a.HeadDim, Eps: m.RMSNormEps})
+		gpu.Encode(cmd, gpu.RMSNorm{X: k, Y: k, W: x.kNorm, Vectors: rows * a.KVHeads, Dim: a.HeadDim, Eps: m.RMSNormEps})
 	case model.QKNormWhole:
-		cmd.EncodeRMSNorm(gpu.RMSNorm{X: q, Y: q, W: x.qNorm, Vectors: rows, Dim: a.Heads * a.HeadDim, Eps: m.RMSNormEps})
-		cmd.EncodeRMSNorm(gpu.RMSNorm{X: k, Y: k, W: x.kNorm, Vectors: rows, Dim: a.KeyDim(), Eps: m.RMSNormEps})
+		gpu.Encode(cmd, gpu.RMSNorm{X: q, Y: q, W: x.qNorm, Vectors: rows, Dim: a.Heads * a.HeadDim, Eps: m.RMSNormEps})
+		gpu.Encode(cmd, gpu.RMSNorm{X: k, Y: k, W: x.kNorm, Vectors: rows, Dim: a.KeyDim(), Eps: m.RMSNormEps})
 	}
 }

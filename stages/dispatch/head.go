@@ -45,9 +45,9 @@ type headResults struct {
 // to the beginning of dst, of which the rest stays.
 func (c *Core) encodeHead(cmd *gpu.Commands, l *lane, b *stages.Batch, rows []int32, dst *headResults) {
 	m := c.cfg.Model
-	cmd.EncodeGather(gpu.Gather{X: l.hidden, XRows: l.rows, Rows: rows, Y: l.headIn, Dim: m.HiddenSize})
+	gpu.Encode(cmd, gpu.Gather{X: l.hidden, XRows: l.rows, Rows: rows, Y: l.headIn, Dim: m.HiddenSize})
 	c.encodeNorm(cmd, l, l.headIn, l.headIn, c.net.finalNorm, len(rows))
-	cmd.EncodeMatMul(gpu.MatMul{W: c.net.head, X: l.headIn, Y: l.logits, Rows: len(rows)})
+	gpu.Encode(cmd, gpu.MatMul{W: c.net.head, X: l.headIn, Y: l.logits, Rows: len(rows)})
 	for i, row := range rows {
 		l.tapRows(cmd, stages.DumpFinalNorm, int(row), 1, l.headIn.Floats(i*m.HiddenSize))
 	}
@@ -59,7 +59,7 @@ func (c *Core) encodeHead(cmd *gpu.Commands, l *lane, b *stages.Batch, rows []in
 		if best {
 			c.encodeLargest(cmd, l, i, n, &dst.largest)
 		} else {
-			cmd.EncodeDownload(gpu.Download{Src: l.logits.Floats(i * m.VocabSize), Dst: gpu.FloatBytes(dst.logits[:n*m.VocabSize])})
+			gpu.Encode(cmd, gpu.Download{Src: l.logits.Floats(i * m.VocabSize), Dst: gpu.FloatBytes(dst.logits[:n*m.VocabSize])})
 			dst.logits = dst.logits[n*m.VocabSize:]
 		}
 		i += n
@@ -70,9 +70,9 @@ func (c *Core) encodeHead(cmd *gpu.Commands, l *lane, b *stages.Batch, rows []in
 func (c *Core) encodeLargest(cmd *gpu.Commands, l *lane, first, n int, dst *stages.Largest) {
 	vocab := c.cfg.Model.VocabSize
 	k := stages.BestOf(vocab)
-	cmd.EncodeTopK(gpu.TopK{Logits: l.logits.Floats(first * vocab), Values: l.best.Floats(first * k), Indices: l.bestTokens.Floats(first * k),
+	gpu.Encode(cmd, gpu.TopK{Logits: l.logits.Floats(first * vocab), Values: l.best.Floats(first * k), Indices: l.bestTokens.Floats(first * k),
 		Stats: l.bestStats.Floats(first * 2), Rows: n, Vocab: vocab, K: k})
-	cmd.EncodeDownload(gpu.Download{Src: l.best.Floats(first * k), Dst: gpu.FloatBytes(dst.Logits[:n*k])})
-	cmd.EncodeDownload(gpu.Download{Src: l.bestTokens.Floats(first * k), Dst: gpu.IntBytes(dst.Tokens[:n*k])})
+	gpu.Encode(cmd, gpu.Download{Src: l.best.Floats(first * k), Dst: gpu.FloatBytes(dst.Logits[:n*k])})
+	gpu.Encode(cmd, gpu.Download{Src: l.bestTokens.Floats(first * k), Dst: gpu.IntBytes(dst.Tokens[:n*k])})
 	dst.Logits, dst.Tokens = dst.Logits[n*k:], dst.Tokens[n*k:]
 }

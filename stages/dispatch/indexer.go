@@ -94,9 +94,9 @@ func (x *indexer) views(l *lane, scratch gpu.View) (k, q, weights gpu.View) {
 func (x *indexer) encodeInput(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	m := x.m
 	k, _, weights := x.views(l, scratch)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
 	if first, n := l.index[x.index].choosing(); n > 0 {
-		cmd.EncodeMatMul(gpu.MatMul{W: x.weights, X: l.normed.Floats(first * m.HiddenSize), Y: weights.Floats(first * m.IndexNHeads), Rows: n})
+		gpu.Encode(cmd, gpu.MatMul{W: x.weights, X: l.normed.Floats(first * m.HiddenSize), Y: weights.Floats(first * m.IndexNHeads), Rows: n})
 	}
 }
 
@@ -105,7 +105,7 @@ func (x *indexer) encodeQueries(cmd *gpu.Commands, l *lane, compressed gpu.View)
 	m, width := x.m, x.m.IndexNHeads*x.m.IndexHeadDim
 	_, q, _ := x.views(l, compressed)
 	if first, n := l.index[x.index].choosing(); n > 0 {
-		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: compressed.Floats(first * m.QLoraRank), Y: q.Floats(first * width), Rows: n})
+		gpu.Encode(cmd, gpu.MatMul{W: x.q, X: compressed.Floats(first * m.QLoraRank), Y: q.Floats(first * width), Rows: n})
 	}
 }
 
@@ -113,23 +113,23 @@ func (x *indexer) encodeQueries(cmd *gpu.Commands, l *lane, compressed gpu.View)
 func (x *indexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	m, rows, s := x.m, l.rows, &l.index[x.index]
 	k, q, weights := x.views(l, scratch)
-	cmd.EncodeLayerNorm(gpu.LayerNorm{X: k, Y: k, W: x.kNorm, B: x.kBias, Vectors: rows, Dim: m.IndexHeadDim, Eps: model.LatentNormEps})
-	cmd.EncodeRope(gpu.Rope{
+	gpu.Encode(cmd, gpu.LayerNorm{X: k, Y: k, W: x.kNorm, B: x.kBias, Vectors: rows, Dim: m.IndexHeadDim, Eps: model.LatentNormEps})
+	gpu.Encode(cmd, gpu.Rope{
 		X: k, Table: l.rope, Rows: rows, Heads: 1, Rotary: m.QKRopeHeadDim, RowStride: m.IndexHeadDim, HeadStride: m.IndexHeadDim,
 		Interleaved: m.IndexerRopeInterleaved,
 	})
-	cmd.EncodeAppendKV(gpu.AppendKV{K: k, Segments: s.all})
+	gpu.Encode(cmd, gpu.AppendKV{K: k, Segments: s.all})
 	first, n := s.choosing()
 	if n == 0 {
 		return
 	}
 	width := m.IndexNHeads * m.IndexHeadDim
-	cmd.EncodeRope(gpu.Rope{
+	gpu.Encode(cmd, gpu.Rope{
 		X: q.Floats(first * width), Table: l.rope.Floats(first * m.RotaryDim), Rows: n, Heads: m.IndexNHeads, Rotary: m.QKRopeHeadDim,
 		RowStride: width, HeadStride: m.IndexHeadDim, Interleaved: m.IndexerRopeInterleaved,
 	})
 	// That the weights are divided by the root of the number of heads, too, changes no choice.
-	cmd.EncodeChoose(gpu.Choose{
+	gpu.Encode(cmd, gpu.Choose{
 		Q: q, Weights: weights, Chosen: l.positions, Heads: m.IndexNHeads, Dim: m.IndexHeadDim, K: m.IndexTopK,
 		Scale: float32(1 / math.Sqrt(float64(m.IndexHeadDim))), Segments: s.chosen,
 	})

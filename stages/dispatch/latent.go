@@ -108,10 +108,10 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	for _, c := range l.latent[x.index].chosen {
 		l.tapRows(cmd, stages.DumpPositions, c.Row, c.Rows, l.positions.Floats(c.Row*m.IndexTopK))
 	}
-	cmd.EncodeRMSNorm(gpu.RMSNorm{
+	gpu.Encode(cmd, gpu.RMSNorm{
 		X: kept, Y: kept, W: x.kvNorm, Vectors: rows, Dim: m.KVLoraRank, XStride: m.LatentDim(), YStride: m.LatentDim(), Eps: model.LatentNormEps,
 	})
-	cmd.EncodeRope(gpu.Rope{
+	gpu.Encode(cmd, gpu.Rope{
 		X: kept.Floats(m.KVLoraRank), Table: l.rope, Rows: rows, Heads: 1, Rotary: m.QKRopeHeadDim, RowStride: m.LatentDim(),
 		HeadStride: m.QKRopeHeadDim, Interleaved: m.RopeInterleaved,
 	})
@@ -122,16 +122,16 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	if m.QueryGrowth != nil {
 		turn.X, turn.Table, turn.Rotary = q, l.queryRope, width
 	}
-	cmd.EncodeRope(turn)
+	gpu.Encode(cmd, turn)
 	s := &l.latent[x.index]
-	cmd.EncodeAppendKV(gpu.AppendKV{K: kept, Segments: s.all})
+	gpu.Encode(cmd, gpu.AppendKV{K: kept, Segments: s.all})
 	if len(s.folded)+len(s.chosen) > 0 {
 		x.encodeFolded(cmd, l, q, rest, y)
 	}
 	if len(s.expanded) > 0 {
 		x.encodeExpanded(cmd, s.expanded, q, y)
 	}
-	cmd.EncodeMatMul(gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
 }
 
 // encodeProducts computes queries and what is kept. Products of the same input follow one another,
@@ -139,17 +139,17 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 func (x *latent) encodeProducts(cmd *gpu.Commands, l *lane, q, kept, scratch gpu.View) {
 	m, rows := x.m, l.rows
 	if m.QLoraRank == 0 {
-		cmd.EncodeMatMul(gpu.MatMul{W: x.q, X: l.normed, Y: q, Rows: rows})
-		cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
+		gpu.Encode(cmd, gpu.MatMul{W: x.q, X: l.normed, Y: q, Rows: rows})
+		gpu.Encode(cmd, gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
 		return
 	}
-	cmd.EncodeMatMul(gpu.MatMul{W: x.qa, X: l.normed, Y: scratch, Rows: rows})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.qa, X: l.normed, Y: scratch, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.kva, X: l.normed, Y: kept, Rows: rows})
 	if x.indexer != nil {
 		x.indexer.encodeInput(cmd, l, scratch)
 	}
-	cmd.EncodeRMSNorm(gpu.RMSNorm{X: scratch, Y: scratch, W: x.qaNorm, Vectors: rows, Dim: m.QLoraRank, Eps: model.LatentNormEps})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.qb, X: scratch, Y: q, Rows: rows})
+	gpu.Encode(cmd, gpu.RMSNorm{X: scratch, Y: scratch, W: x.qaNorm, Vectors: rows, Dim: m.QLoraRank, Eps: model.LatentNormEps})
+	gpu.Encode(cmd, gpu.MatMul{W: x.qb, X: scratch, Y: q, Rows: rows})
 	if x.indexer != nil {
 		x.indexer.encodeQueries(cmd, l, scratch)
 	}
@@ -164,16 +164,16 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, l *lane, q, scratch, y gpu.View
 	keyRows, valueRows, firstValue := x.blocks()
 	first, n := rowsOf(l.latent[x.index].inLatents())
 	folded, sums := x.foldedViews(scratch, l.rows)
-	cmd.EncodeCopyHeads(gpu.CopyHeads{
+	gpu.Encode(cmd, gpu.CopyHeads{
 		X: q.Floats(first*heads*width + m.QKNopeHeadDim), Y: folded.Floats(first*heads*kept + m.KVLoraRank), Rows: n, Heads: heads, Dim: m.QKRopeHeadDim,
 		XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
 	})
-	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
+	gpu.Encode(cmd, gpu.HeadMatMul{
 		W: x.keys, X: q.Floats(first * heads * width), Y: folded.Floats(first * heads * kept), Rows: n, Heads: heads, In: m.QKNopeHeadDim, Out: m.KVLoraRank,
 		HeadRows: keyRows, Transposed: !x.split, XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept,
 	})
 	x.encodeAttention(cmd, l, folded, sums)
-	cmd.EncodeHeadMatMul(gpu.HeadMatMul{
+	gpu.Encode(cmd, gpu.HeadMatMul{
 		W: x.values, X: sums.Floats(first * heads * m.KVLoraRank), Y: y.Floats(first * heads * m.VHeadDim), Rows: n, Heads: heads, In: m.KVLoraRank, Out: m.VHeadDim,
 		HeadRows: valueRows, FirstRow: firstValue, XRowStride: heads * m.KVLoraRank, XHeadStride: m.KVLoraRank,
 		YRowStride: heads * m.VHeadDim, YHeadStride: m.VHeadDim,
@@ -188,11 +188,11 @@ func (x *latent) encodeAttention(cmd *gpu.Commands, l *lane, folded, sums gpu.Vi
 		HeadDim: m.LatentDim(), ValueDim: m.KVLoraRank, Scale: float32(m.AttentionScale()), Segments: s.folded,
 	}
 	if len(s.folded) > 0 {
-		cmd.EncodeAttention(op)
+		gpu.Encode(cmd, op)
 	}
 	if len(s.chosen) > 0 {
 		op.Segments, op.Chosen, op.Budget = s.chosen, l.positions, m.IndexTopK
-		cmd.EncodeAttention(op)
+		gpu.Encode(cmd, op)
 	}
 }
 
@@ -202,7 +202,7 @@ func (x *latent) encodeExpanded(cmd *gpu.Commands, segments []gpu.KVSegment, q, 
 	m, heads := x.m, x.m.NumAttentionHeads
 	width := m.QKNopeHeadDim + m.QKRopeHeadDim
 	keyRows, valueRows, firstValue := x.blocks()
-	cmd.EncodeLatentAttention(gpu.LatentAttention{
+	gpu.Encode(cmd, gpu.LatentAttention{
 		Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: x.keys, Values: x.values, KeyRows: keyRows, ValueRows: valueRows,
 		FirstValue: firstValue, KeysTransposed: x.split, Heads: heads, Rank: m.KVLoraRank, Nope: m.QKNopeHeadDim, Rope: m.QKRopeHeadDim,
 		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Segments: segments,

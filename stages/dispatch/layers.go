@@ -56,10 +56,10 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	layer := &c.net.layers[m.Layer]
 	a := awaited{lane: l, step: m.Step, picks: out.Spent().PicksReady(m.Step, l.rows*c.cfg.TopK, c.inputs(l.rows))}
 	c.encodeRoute(r, l, m.Batch, m.Layer, l.chosen, l.chosenWeights)
-	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
-	r.EncodeDownload(gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
+	gpu.Encode(&r.Commands, gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(a.picks.Picks)})
+	gpu.Encode(&r.Commands, gpu.Download{Src: l.chosenWeights, Dst: gpu.FloatBytes(a.picks.Weights)})
 	if len(a.picks.Inputs) > 0 {
-		r.EncodeDownload(gpu.Download{Src: l.normed, Dst: gpu.FloatBytes(a.picks.Inputs)})
+		gpu.Encode(&r.Commands, gpu.Download{Src: l.normed, Dst: gpu.FloatBytes(a.picks.Inputs)})
 	}
 	l.tapRoute(&r.Commands, l.chosen, l.chosenWeights)
 	if err := c.await(r, a, out); err != nil {
@@ -93,14 +93,14 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 	r := c.record(&m.Step, record.Ahead)
 	for i := range ahead {
 		encodeRouter(&r.Commands, l, &c.net.layers[m.Layer+1+i])
-		r.EncodeDownload(gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
+		gpu.Encode(&r.Commands, gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
 	}
 	return c.await(r, a, out)
 }
 
 // encodeRouter applies a layer's router to the rows.
 func encodeRouter(cmd *gpu.Commands, l *lane, w *layer) {
-	cmd.EncodeMatMul(gpu.MatMul{W: w.router, X: l.normed, Bias: w.routerBias, Y: l.scores, Rows: l.rows, Exact: true})
+	gpu.Encode(cmd, gpu.MatMul{W: w.router, X: l.normed, Bias: w.routerBias, Y: l.scores, Rows: l.rows, Exact: true})
 }
 
 // encodeRoute applies a layer's router to the rows and chooses their experts.
@@ -111,7 +111,7 @@ func (c *Core) encodeRoute(r *recording, l *lane, b *stages.Batch, layer int, pi
 	}
 	w := &c.net.layers[layer]
 	encodeRouter(&r.Commands, l, w)
-	r.EncodeRoute(gpu.Route{
+	gpu.Encode(&r.Commands, gpu.Route{
 		Scores: l.scores, Bias: w.bias, Picks: picks, Weights: weights, Rows: l.rows, Experts: c.cfg.Model.NumExperts, TopK: c.cfg.TopK, Rule: c.cfg.Rule,
 	})
 }
@@ -134,17 +134,17 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 	for i := range b.Rows {
 		l.tokens[i] = b.Rows[i].Token
 	}
-	r.EncodeEmbed(gpu.Embed{Table: c.net.embed, Tokens: l.tokens[:l.rows], Y: l.hidden})
+	gpu.Encode(&r.Commands, gpu.Embed{Table: c.net.embed, Tokens: l.tokens[:l.rows], Y: l.hidden})
 	if c.net.rope.channels > 0 {
 		table := c.net.rope.table(l.angles[:0], b.Rows)
-		r.EncodeUpload(gpu.Upload{Dst: l.rope, Src: gpu.FloatBytes(table)})
+		gpu.Encode(&r.Commands, gpu.Upload{Dst: l.rope, Src: gpu.FloatBytes(table)})
 		if windowRotary(c.cfg.Model) > 0 {
 			windows := c.net.windowRope.table(table, b.Rows)[len(table):]
-			r.EncodeUpload(gpu.Upload{Dst: l.windowRope, Src: gpu.FloatBytes(windows)})
+			gpu.Encode(&r.Commands, gpu.Upload{Dst: l.windowRope, Src: gpu.FloatBytes(windows)})
 		}
 		if c.net.rope.growth != nil {
 			queries := c.net.rope.queryTable(table, b.Rows)[len(table):]
-			r.EncodeUpload(gpu.Upload{Dst: l.queryRope, Src: gpu.FloatBytes(queries)})
+			gpu.Encode(&r.Commands, gpu.Upload{Dst: l.queryRope, Src: gpu.FloatBytes(queries)})
 		}
 	}
 	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[0].inputNorm, l.rows)
@@ -164,7 +164,7 @@ func (c *Core) encodeMixer(r *recording, l *lane, b *stages.Batch, layer int) {
 	l.tap(&r.Commands, stages.DumpInputNorm, l.normed)
 	w := &c.net.layers[layer]
 	w.mixer.encode(&r.Commands, l)
-	r.EncodeAdd(gpu.Add{A: l.hidden, B: l.mixed, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
+	gpu.Encode(&r.Commands, gpu.Add{A: l.hidden, B: l.mixed, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
 	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, w.postNorm, l.rows)
 	if l.dump != nil {
 		w.mixer.tap(&r.Commands, l)
@@ -175,7 +175,7 @@ func (c *Core) encodeMixer(r *recording, l *lane, b *stages.Batch, layer int) {
 }
 
 func (c *Core) encodeNorm(cmd *gpu.Commands, l *lane, x, y, w gpu.View, rows int) {
-	cmd.EncodeRMSNorm(gpu.RMSNorm{X: x, Y: y, W: w, Vectors: rows, Dim: c.cfg.Model.HiddenSize, Eps: c.cfg.Model.RMSNormEps})
+	gpu.Encode(cmd, gpu.RMSNorm{X: x, Y: y, W: w, Vectors: rows, Dim: c.cfg.Model.HiddenSize, Eps: c.cfg.Model.RMSNormEps})
 }
 
 // ticketDone passes on what the device has computed.
@@ -296,14 +296,14 @@ func (c *Core) encodeAnswers(r *recording, l *lane, m *stages.WaveResident) {
 	for i := range m.Answers {
 		a := &m.Answers[i]
 		for j, pair := range m.Plan.Uses[a.Use].Pairs {
-			r.EncodeUpload(gpu.Upload{Dst: l.routed.Floats(int(pair) * n), Src: gpu.FloatBytes(a.Rows[j*n : (j+1)*n])})
+			gpu.Encode(&r.Commands, gpu.Upload{Dst: l.routed.Floats(int(pair) * n), Src: gpu.FloatBytes(a.Rows[j*n : (j+1)*n])})
 		}
 	}
 }
 
 // encodeExperts computes the routed experts of a layer's table that the picks name.
 func (c *Core) encodeExperts(r *recording, l *lane, layer int, table *gpu.ExpertTable, picks gpu.List[int32]) {
-	r.EncodeExperts(gpu.Experts{
+	gpu.Encode(&r.Commands, gpu.Experts{
 		X: l.normed, Y: l.routed, Scratch: l.expertScratch, Rows: l.rows, TopK: c.cfg.TopK, Table: table, Picks: picks,
 		Clamp: c.net.layers[layer].clamp,
 	})
@@ -343,7 +343,7 @@ func (c *Core) encodeCombine(r *recording, l *lane, layer int, weights gpu.List[
 			op.SharedGate = l.sharedGate
 		}
 	}
-	r.EncodeCombine(op)
+	gpu.Encode(&r.Commands, op)
 	c.encodeNextNorm(&r.Commands, l, layer)
 	if l.dump != nil {
 		l.tapMoE(&r.Commands, op)

@@ -95,14 +95,14 @@ func (b *Bench) Encode(cmd *gpu.Commands, w *Lent, out []float32) error {
 		X: at, Y: at.Floats(x), Scratch: at.Floats(x + y), Rows: rows, TopK: topK, Table: &b.table, Picks: gpu.List[int32]{Host: b.picks},
 		Clamp: b.l.net.layers[w.Layer].clamp,
 	}
-	cmd.EncodeUpload(gpu.Upload{Dst: op.X, Src: gpu.FloatBytes(w.Inputs)})
-	cmd.EncodeExperts(op)
+	gpu.Encode(cmd, gpu.Upload{Dst: op.X, Src: gpu.FloatBytes(w.Inputs)})
+	gpu.Encode(cmd, op)
 	clear(b.counts)
 	for i := range w.Experts {
 		for _, r := range w.Experts[i].Rows {
 			pair := int(r)*topK + int(b.counts[r])
 			b.counts[r]++
-			cmd.EncodeDownload(gpu.Download{Src: op.Y.Floats(pair * m.HiddenSize), Dst: gpu.FloatBytes(out[:m.HiddenSize])})
+			gpu.Encode(cmd, gpu.Download{Src: op.Y.Floats(pair * m.HiddenSize), Dst: gpu.FloatBytes(out[:m.HiddenSize])})
 			out = out[m.HiddenSize:]
 		}
 	}

@@ -49,21 +49,21 @@ func (x *linear) encode(cmd *gpu.Commands, l *lane) {
 		w gpu.Matrix
 		y gpu.View
 	}{{x.qkv, v.qkv}, {x.z, v.z}, {x.a, v.alpha}, {x.b, v.beta}} {
-		cmd.EncodeMatMul(gpu.MatMul{W: p.w, X: l.normed, Y: p.y, Rows: rows})
+		gpu.Encode(cmd, gpu.MatMul{W: p.w, X: l.normed, Y: p.y, Rows: rows})
 	}
-	cmd.EncodeCausalConv(gpu.CausalConv{
+	gpu.Encode(cmd, gpu.CausalConv{
 		X: v.qkv, W: x.conv, Y: v.conv, Channels: m.LinearConvDim(), Kernel: m.LinearConvKernelDim, Segments: l.state[2*x.index],
 	})
-	cmd.EncodeDeltaRule(gpu.DeltaRule{
+	gpu.Encode(cmd, gpu.DeltaRule{
 		QKV: v.conv, Alpha: v.alpha, Beta: v.beta, ALog: x.aLog, DtBias: x.dtb, Y: v.y,
 		KeyHeads: m.LinearNumKeyHeads, ValueHeads: m.LinearNumValueHeads,
 		KeyDim: m.LinearKeyHeadDim, ValueDim: m.LinearValueHeadDim, Segments: l.state[2*x.index+1],
 	})
 	l.tap(cmd, stages.DumpHeads, v.y)
-	cmd.EncodeGatedNorm(gpu.GatedNorm{
+	gpu.Encode(cmd, gpu.GatedNorm{
 		X: v.y, W: x.norm, Z: v.z, Y: v.y, Vectors: rows * m.LinearNumValueHeads, Dim: m.LinearValueHeadDim, Eps: m.RMSNormEps,
 	})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.out, X: v.y, Y: l.mixed, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.out, X: v.y, Y: l.mixed, Rows: rows})
 }
 
 func (x *linear) tap(cmd *gpu.Commands, l *lane) {

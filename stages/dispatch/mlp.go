@@ -27,10 +27,10 @@ func (x *mlp) encode(cmd *gpu.Commands, l *lane) {
 	rows, width := l.rows, x.gate.Rows
 	gate := l.sharedScratch
 	up := gate.Floats(rows * width)
-	cmd.EncodeMatMul(gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.up, X: l.normed, Y: up, Rows: rows})
-	cmd.EncodeSwiGLU(gpu.SwiGLU{Gate: gate, Up: up, Y: gate, Rows: rows, Dim: width, Clamp: x.clamp})
-	cmd.EncodeMatMul(gpu.MatMul{W: x.down, X: gate, Y: l.shared, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
+	gpu.Encode(cmd, gpu.MatMul{W: x.up, X: l.normed, Y: up, Rows: rows})
+	gpu.Encode(cmd, gpu.SwiGLU{Gate: gate, Up: up, Y: gate, Rows: rows, Dim: width, Clamp: x.clamp})
+	gpu.Encode(cmd, gpu.MatMul{W: x.down, X: gate, Y: l.shared, Rows: rows})
 }
 
 // sharedExpert is the expert that every row uses besides the routed ones, perhaps with a gate of
@@ -51,7 +51,7 @@ func newSharedExpert(b *binder, m *model.Config, prefix string) *sharedExpert {
 
 func (x *sharedExpert) encode(cmd *gpu.Commands, l *lane) {
 	if x.gated {
-		cmd.EncodeMatMul(gpu.MatMul{W: x.score, X: l.normed, Y: l.sharedGate, Rows: l.rows})
+		gpu.Encode(cmd, gpu.MatMul{W: x.score, X: l.normed, Y: l.sharedGate, Rows: l.rows})
 	}
 	x.mlp.encode(cmd, l)
 }

@@ -24,7 +24,7 @@ func (c *Core) encodeGivenTo(cmd *gpu.Commands, b *stages.Batch, to gpu.View) {
 	dim := c.cfg.Model.HiddenSize
 	first, at, rows := b.GivenRows(len(b.Probe.Given) / dim)
 	if rows > 0 {
-		cmd.EncodeUpload(gpu.Upload{Dst: to.Floats(first * dim), Src: gpu.FloatBytes(b.Probe.Given[at*dim : (at+rows)*dim])})
+		gpu.Encode(cmd, gpu.Upload{Dst: to.Floats(first * dim), Src: gpu.FloatBytes(b.Probe.Given[at*dim : (at+rows)*dim])})
 	}
 }
 
@@ -32,6 +32,6 @@ func (c *Core) encodeGivenTo(cmd *gpu.Commands, b *stages.Batch, to gpu.View) {
 func (c *Core) encodeChosen(cmd *gpu.Commands, b *stages.Batch, picks, weights gpu.View) {
 	p, k := b.Probe, c.cfg.TopK
 	_, at, rows := b.GivenRows(len(p.Picks) / k)
-	cmd.EncodeUpload(gpu.Upload{Dst: picks, Src: gpu.IntBytes(p.Picks[at*k : (at+rows)*k])})
-	cmd.EncodeUpload(gpu.Upload{Dst: weights, Src: gpu.FloatBytes(p.Weights[at*k : (at+rows)*k])})
+	gpu.Encode(cmd, gpu.Upload{Dst: picks, Src: gpu.IntBytes(p.Picks[at*k : (at+rows)*k])})
+	gpu.Encode(cmd, gpu.Upload{Dst: weights, Src: gpu.FloatBytes(p.Weights[at*k : (at+rows)*k])})
 }

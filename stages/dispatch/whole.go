@@ -29,7 +29,7 @@ func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots 
 		for e := range m.NumExperts {
 			table.Experts = append(table.Experts, net.expert(cfg.Layout(layer), layer, e, slots.View(stages.SlotID(layer*m.NumExperts+e))))
 		}
-		cmd.EncodeTabulate(gpu.Tabulate{Table: table})
+		gpu.Encode(&cmd, gpu.Tabulate{Table: table})
 	}
 	if err := run(&cmd, queue); err != nil {
 		buf.Release()
@@ -48,7 +48,7 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 		c.encodeMixer(r, l, m.Batch, layer)
 		if dense := c.net.layers[layer].dense; dense != nil {
 			dense.encode(&r.Commands, l)
-			r.EncodeAdd(gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
+			gpu.Encode(&r.Commands, gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
 			c.encodeNextNorm(&r.Commands, l, layer)
 			l.tap(&r.Commands, stages.DumpSum, l.shared)
 			l.tap(&r.Commands, stages.DumpOutput, l.hidden)
@@ -56,7 +56,7 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 			c.encodeRouted(r, l, m.Batch, layer)
 		}
 		if c.cfg.LayerTimes && c.cfg.Resident && m.More > 0 {
-			r.EncodeMark(int32(layer))
+			gpu.Encode(&r.Commands, gpu.Mark{Tag: int32(layer)})
 		}
 	}
 	t, err := c.submit(r)
@@ -89,7 +89,7 @@ func (c *Core) encodeChoices(r *recording, l *lane, step stages.Step, out *stage
 		return nil
 	}
 	m := out.Spent().StepRouted(step, n)
-	r.EncodeDownload(gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(m.Picks)})
+	gpu.Encode(&r.Commands, gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(m.Picks)})
 	return m
 }
 
