@@ -83,28 +83,3 @@ func (o *Choose) Check() error {
 	}
 	return c.result()
 }
-
-// Attended returns how many positions a row at pos attends to: all up to its own, or as many as
-// Chosen lists for it.
-func (o *Attention) Attended(pos int) int {
-	if o.Budget == 0 {
-		return pos + 1
-	}
-	block := max(o.Block, 1)
-	return min(pos/block, o.Budget-1)*block + pos%block + 1
-}
-
-// checkChosen checks what rows attend to, if that is listed.
-func (o *Attention) checkChosen(c *checker, rows int, y span) {
-	if o.Chosen.IsZero() {
-		if c.ok() && (o.Budget != 0 || o.Block != 0) {
-			c.fail("Budget is %d and Block %d without Chosen", o.Budget, o.Block)
-		}
-		return
-	}
-	c.positive("Budget", o.Budget)
-	if c.ok() && o.Block < 0 {
-		c.fail("Block is %d", o.Block)
-	}
-	c.apart("Chosen", c.dense("Chosen", o.Chosen, rows, product(o.KVHeads, o.Budget)), "Y", y)
-}

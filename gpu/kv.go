@@ -5,6 +5,30 @@ import (
 	"math"
 )
 
+// KV is one layer's part of one sequence's paged key-value cache. Page p holds positions p·PageRows
+// … of this layer: keys [PageRows, Dim] from KOffset bytes of page p on, values [PageRows, VDim]
+// likewise from VOffset on. Dim is key-value heads times head dimension. An operation's segments
+// have the same offsets.
+//
+// With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
+// bytes further on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
+// the channels of a head. For the channels x of one position and group,
+//
+//	scale = max|x|/127, the lowest 8 bits of its significand cleared     code = x/scale, the nearest whole number, ties to even
+//
+// with both quotients rounded to float32. So 127·scale is exact, the largest channel has the code
+// ±127, and what the cache holds, rounded again, gives the same codes and scale: rows may leave as
+// float32 and come back. A group whose channels all are below 127·2^-126 has the scale 0 and codes
+// 0, one with a channel that is not finite has the scale NaN and codes 0.
+type KV struct {
+	Pages            Pages
+	PageRows, Dim    int
+	VDim             int // channels of a row of values; 0: Dim
+	KOffset, VOffset int // bytes
+	Format           KVFormat
+	Group            int // channels that share a scale; 0 with KVF32
+}
+
 // KVFormat is how a cache holds keys and values.
 type KVFormat uint8
 

@@ -1,0 +1,97 @@
+package gpu
+
+// Tabulate writes a table of experts to Table.At.
+type Tabulate struct {
+	Table *ExpertTable
+}
+
+// Kind returns the kind, see Op.
+func (o *Tabulate) Kind() Kind { return KindTabulate }
+
+// Name returns the operation's name, see Op.
+func (o *Tabulate) Name() string { return "tabulate" }
+
+// Check requires a table with a place on the device.
+func (o *Tabulate) Check() error {
+	c := checker{op: o.Name()}
+	switch {
+	case o.Table == nil:
+		c.fail("no Table")
+	case o.Table.At.IsZero():
+		c.fail("the table has no place on the device")
+	}
+	if c.ok() {
+		c.bytes("Table.At", o.Table.At, product(len(o.Table.Experts), TableBytes), 8)
+		c.experts(o.Table.Experts)
+	}
+	return c.result()
+}
+
+// TableBytes is the room that a device may want for its own form of one expert's entry in a table.
+const TableBytes = 128
+
+// ExpertTable is experts of one layer, which share their shape and formats; picks are indices into
+// it.
+//
+// Without At it travels with each operation that uses it. With At, which has TableBytes for each
+// expert at a multiple of 8, the device keeps its own form of it there: Tabulate writes it, and
+// from then on the table does not change.
+type ExpertTable struct {
+	Experts []Expert
+	At      View
+	// Kept is the device's own, since Tabulate.
+	Kept any
+
+	written bool // by a Tabulate that a device has accepted
+}
+
+// Expert is one routed expert's weights. Gate and Up are [I, H], Down is [H, I]. Biases are float32
+// and as long as their matrix has rows; the zero View means none, and an expert has all or none.
+type Expert struct {
+	Gate, Up, Down             Matrix
+	GateBias, UpBias, DownBias View
+}
+
+// Biased reports whether the expert has biases.
+func (e *Expert) Biased() bool { return !e.GateBias.IsZero() }
+
+// experts requires experts of one shape, the formats of each matrix the same in all.
+func (c *checker) experts(list []Expert) {
+	c.positive("number of Experts", len(list))
+	if !c.ok() {
+		return
+	}
+	first := &list[0]
+	inner, dim := first.Gate.Rows, first.Gate.Cols
+	for i := range list {
+		e := &list[i]
+		c.matrix("Gate", &e.Gate)
+		c.matrix("Up", &e.Up)
+		c.matrix("Down", &e.Down)
+		c.shape("Gate", &e.Gate, inner, dim)
+		c.shape("Up", &e.Up, inner, dim)
+		c.shape("Down", &e.Down, dim, inner)
+		c.expertBiases(e, first.Biased())
+		if c.ok() && (e.Gate.Format != first.Gate.Format || e.Up.Format != first.Up.Format || e.Down.Format != first.Down.Format) {
+			c.fail("formats %v, %v and %v, the first expert has %v, %v and %v", e.Gate.Format, e.Up.Format, e.Down.Format,
+				first.Gate.Format, first.Up.Format, first.Down.Format)
+		}
+		c.within("expert", i)
+		if !c.ok() {
+			return
+		}
+	}
+}
+
+// expertBiases requires the biases of all of an expert's products, or none.
+func (c *checker) expertBiases(e *Expert, biased bool) {
+	if !biased {
+		if c.ok() && (e.Biased() || !e.UpBias.IsZero() || !e.DownBias.IsZero()) {
+			c.fail("biases, where the first expert has none for its gate")
+		}
+		return
+	}
+	c.floats("GateBias", e.GateBias, e.Gate.Rows)
+	c.floats("UpBias", e.UpBias, e.Up.Rows)
+	c.floats("DownBias", e.DownBias, e.Down.Rows)
+}
