@@ -27,6 +27,7 @@ type backend struct {
 	name       string // "NVIDIA H200"
 	arch       string // "sm_90"
 	capability int    // 90
+	processors int    // multiprocessors
 	version    string // the compiler's
 	context    contextHandle
 	setup      streamHandle // clears new memory
@@ -45,10 +46,14 @@ type backend struct {
 var (
 	_ launch.Asynchronous = (*backend)(nil)
 	_ launch.LimbBackend  = (*backend)(nil)
+	_ launch.Sized        = (*backend)(nil)
 )
 
 // Asynchronous lets Submit encode: a launch is kept back, or recorded by the driver.
 func (b *backend) Asynchronous() {}
+
+// Processors is how many multiprocessors the GPU has.
+func (b *backend) Processors() int { return b.processors }
 
 // pipeline is a kernel that is loaded.
 type pipeline struct {
@@ -100,7 +105,7 @@ func (b *backend) find(ordinal int) (driverMajor int, err error) {
 	if err := d.check(d.init(), "cuInit", "starting the driver of "+d.lib.path); err != nil {
 		return 0, err
 	}
-	var version, n, major, minor int32
+	var version, n, major, minor, processors int32
 	if err := d.check(d.version(&version), "cuDriverGetVersion", ""); err != nil {
 		return 0, err
 	}
@@ -121,12 +126,15 @@ func (b *backend) find(ordinal int) (driverMajor int, err error) {
 	for _, a := range []struct {
 		value     *int32
 		attribute int
-	}{{&major, attributeMajor}, {&minor, attributeMinor}} {
+	}{{&major, attributeMajor}, {&minor, attributeMinor}, {&processors, attributeProcessors}} {
 		if err := d.check(d.attribute(a.value, a.attribute, b.device), "cuDeviceGetAttribute", b.name); err != nil {
 			return 0, err
 		}
 	}
-	b.arch, b.capability = fmt.Sprintf("sm_%d%d", major, minor), int(10*major+minor)
+	if processors < 1 {
+		return 0, fmt.Errorf("cuda: the driver says that %s has %d multiprocessors", b.name, processors)
+	}
+	b.arch, b.capability, b.processors = fmt.Sprintf("sm_%d%d", major, minor), int(10*major+minor), int(processors)
 	return int(version / 1000), nil
 }
 

@@ -29,8 +29,9 @@ const (
 	hostAllocMapped    = 2 // kernels may read it over the bus
 	hostRegisterMapped = 2
 
-	attributeMajor = 75
-	attributeMinor = 76
+	attributeMajor      = 75
+	attributeMinor      = 76
+	attributeProcessors = 16 // multiprocessors
 )
 
 // driver is the functions of libcuda that are used, by what they do. Tests put others in their

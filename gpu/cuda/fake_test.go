@@ -29,6 +29,8 @@ type fake struct {
 	last    uintptr
 	total   uint64
 	major   int32 // of the GPU's capability
+	minor   int32
+	sms     int32 // its multiprocessors
 	used    uint64
 	clock   float32 // ms
 	kernels map[string]fakeKernel
@@ -64,7 +66,7 @@ func newFake(t *testing.T) *fake {
 		t: t, fails: map[string]result{}, memory: map[address][]byte{}, pinned: map[unsafe.Pointer][]byte{}, wrapped: map[unsafe.Pointer]uint64{},
 		streams: map[streamHandle]*fakeStream{}, events: map[eventHandle]*fakeEvent{}, modules: map[moduleHandle]string{},
 		graphs: map[graphHandle][]*fakeNode{}, ordered: map[graphHandle]bool{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
-		total: 1 << 20, major: 9, kernels: map[string]fakeKernel{},
+		total: 1 << 20, major: 9, sms: 132, kernels: map[string]fakeKernel{},
 	}
 }
 
@@ -165,7 +167,7 @@ func (f *fake) devices(d *driver) {
 		return r
 	}
 	d.attribute = func(v *int32, attribute int, dev int32) result {
-		return number("cuDeviceGetAttribute", v, map[int]int32{attributeMajor: f.major, attributeMinor: 0}[attribute])
+		return number("cuDeviceGetAttribute", v, map[int]int32{attributeMajor: f.major, attributeMinor: f.minor, attributeProcessors: f.sms}[attribute])
 	}
 	d.retain = func(ctx *contextHandle, dev int32) result {
 		r, ok := f.begin("cuDevicePrimaryCtxRetain")

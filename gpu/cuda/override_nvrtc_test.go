@@ -38,16 +38,34 @@ func limbKernels() (all []launch.Kernel) {
 	return all
 }
 
-// Every kernel of override/ compiles for the oldest GPU that it serves and for newer ones.
+// overrideArchs are the GPUs that kernels of override/ are compiled for here, of those that the
+// compiler knows: CUDA 12.8 was the first for sm_100 and sm_120.
+func overrideArchs(t *testing.T, c *compiler) []string {
+	var major, minor int32
+	if err := c.check(c.version(&major, &minor), "nvrtcVersion"); err != nil {
+		t.Fatal(err)
+	}
+	archs := []string{"sm_80", "sm_86", "sm_89", "sm_90"}
+	if major > 12 || major == 12 && minor >= 8 {
+		archs = append(archs, "sm_100", "sm_120")
+	}
+	return archs
+}
+
+// Every kernel of override/ compiles for every GPU that it serves.
 func TestOverridesCompile(t *testing.T) {
 	c := openNVRTC(t)
-	for i, k := range limbKernels() {
+	archs, seen, compiled := overrideArchs(t, c), map[string]int{}, map[string]int{}
+	for _, k := range limbKernels() {
 		source, err := overrideSource(k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The compiler takes half a second for one: every other architecture in turn.
-		arch := []string{"sm_80", "sm_90"}[i%2]
+		// The compiler takes half a second for one: a kernel's variants go to the architectures in
+		// turn.
+		arch := archs[seen[k.Name]%len(archs)]
+		seen[k.Name]++
+		compiled[k.Name+" for "+arch]++
 		_, log, err := c.build(source, options(arch))
 		switch {
 		case err != nil:
@@ -56,4 +74,12 @@ func TestOverridesCompile(t *testing.T) {
 			t.Logf("%s with %q: %s", k.Name, k.Defines, log)
 		}
 	}
+	for name := range seen {
+		for _, arch := range archs {
+			if compiled[name+" for "+arch] == 0 {
+				t.Errorf("no variant of %s was compiled for %s", name, arch)
+			}
+		}
+	}
+	t.Logf("compiled: %v", compiled)
 }

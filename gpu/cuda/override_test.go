@@ -53,25 +53,53 @@ func TestOverridesWait(t *testing.T) {
 	}
 }
 
-// GPUs before sm_80 have no such tensor cores and keep the portable kernels.
-func TestLimbProducts(t *testing.T) {
-	for major, want := range map[int32]bool{7: false, 8: true, 9: true, 12: true} {
-		f := newFake(t)
-		f.major = major
-		b, err := newBackend(Config{}, f.driver(), func(int) (*compiler, error) { return fakeCompiler(new(int)), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := b.LimbProducts(); got != want {
-			t.Errorf("%s: products of limbs %v, want %v", b.arch, got, want)
-		}
-		if want {
-			if _, err := b.CompileOwn(launch.Kernel{Name: "limbs_split"}); err != nil {
+// What the driver says of a GPU decides what its kernels are compiled for, and for how many
+// processors work is cut. GPUs before sm_80 have no integer tensor cores of that kind and keep the
+// portable kernels.
+func TestGPUs(t *testing.T) {
+	for _, g := range []struct {
+		name              string
+		major, minor, sms int32
+		arch              string
+		limbs             bool
+	}{
+		{"V100", 7, 0, 80, "sm_70", false},
+		{"A100", 8, 0, 108, "sm_80", true},
+		{"RTX 3090", 8, 6, 82, "sm_86", true},
+		{"RTX 4090", 8, 9, 128, "sm_89", true},
+		{"H200", 9, 0, 132, "sm_90", true},
+		{"B200", 10, 0, 148, "sm_100", true},
+		{"RTX 5090", 12, 0, 170, "sm_120", true},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			f := newFake(t)
+			f.major, f.minor, f.sms = g.major, g.minor, g.sms
+			b, err := newBackend(Config{}, f.driver(), func(int) (*compiler, error) { return fakeCompiler(new(int)), nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.arch != g.arch || b.Processors() != int(g.sms) || b.LimbProducts() != g.limbs {
+				t.Errorf("%s with %d multiprocessors, products of limbs %v", b.arch, b.Processors(), b.LimbProducts())
+			}
+			if g.limbs {
+				if _, err := b.CompileOwn(launch.Kernel{Name: "limbs_split"}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := b.Close(); err != nil {
 				t.Error(err)
 			}
-		}
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
+			f.rest()
+		})
+	}
+}
+
+// A driver that says that a GPU has no multiprocessors is not believed.
+func TestNoProcessors(t *testing.T) {
+	f := newFake(t)
+	f.sms = 0
+	_, err := newBackend(Config{}, f.driver(), func(int) (*compiler, error) { return fakeCompiler(new(int)), nil })
+	if err == nil || !strings.Contains(err.Error(), "0 multiprocessors") {
+		t.Errorf("opening a GPU without multiprocessors: %v", err)
 	}
 }

@@ -26,13 +26,9 @@ const (
 	attentionSpan    = 16  // chunks
 	attentionThreads = 256 // of a threadgroup
 	mergedChannels   = 128
-	// Each span of a row is a threadgroup if that makes at least enoughSpans threadgroups, or if
-	// there are more than mostSpans spans. Otherwise each chunk is one.
-	enoughSpans = 224
-	mostSpans   = 24
-	// Fewer threadgroups than this leave processors idle: then fewer heads share the reading of
-	// keys and values.
-	fewThreadgroups = 112
+	// With more spans than this each span of a row is a threadgroup, however few threadgroups that
+	// makes, see limits.
+	mostSpans = 24
 	// maxParts bounds the scratch memory that the sums of parts take, in float32.
 	maxParts = 16 << 20
 	// tileQueries is the queries of a tile, and leastTiled the rows of a sequence from which on
@@ -175,10 +171,10 @@ func (a *attending) few(rows []attentionRow) {
 	heads := a.blockHeads()
 	groups := func(parts int) int { return len(rows) * parts * a.KVHeads * ceil(a.Heads/a.KVHeads, heads) }
 	per, parts := attentionSpan, a.partsOf(rows, attentionSpan)
-	if parts <= mostSpans && groups(parts) < enoughSpans {
+	if parts <= mostSpans && groups(parts) < a.d.limits.enoughSpans {
 		per, parts = 1, a.partsOf(rows, 1)
 	}
-	for heads > 1 && groups(parts) < fewThreadgroups {
+	for heads > 1 && groups(parts) < a.d.limits.fewGroups {
 		heads /= 2
 	}
 	p := a.params(heads, per, parts)

@@ -17,6 +17,7 @@ type Device struct {
 	own     LimbBackend            // b, if it has products of its own
 	modules map[string]*msl.Module // by kernel
 	nothing Memory                 // bound where an operation leaves an operand out
+	limits  limits
 
 	mu      sync.Mutex
 	closed  bool
@@ -40,7 +41,7 @@ func New(b Backend) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	d := &Device{b: b, modules: modules, nothing: nothing, pipelines: map[Kernel]Pipeline{}}
+	d := &Device{b: b, modules: modules, nothing: nothing, limits: limitsFor(b), pipelines: map[Kernel]Pipeline{}}
 	if own, ok := b.(LimbBackend); ok && own.LimbProducts() {
 		d.own = own
 	}

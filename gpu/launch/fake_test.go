@@ -33,6 +33,7 @@ type fake struct {
 	slow                             time.Duration // from Commit to done
 	refuse                           int           // bytes from which on there is no memory
 	limbs                            bool          // it has products of its own
+	processors                       int           // 0 is as many as the measured GPU has
 }
 
 type fakeMemory struct {
@@ -78,6 +79,8 @@ func (f *fake) Compile(k Kernel, m *msl.Module) (Pipeline, error) {
 }
 
 func (f *fake) LimbProducts() bool { return f.limbs }
+
+func (f *fake) Processors() int { return or(f.processors, measuredProcessors) }
 
 // CompileOwn knows how many parameters those kernels have.
 func (f *fake) CompileOwn(k Kernel) (Pipeline, error) {

@@ -32,9 +32,6 @@ const (
 	limbTile = 16 // rows of a matrix that a tile has
 	limbFew  = 8  // rows of X that a threadgroup has in kernels for few
 	limbMany = 32 // and in those for many
-	// limbWide is how many tiles fill a GPU: where there are more, a warp has two, which share the
-	// limbs.
-	limbWide = 400
 )
 
 // limbDefines are those that all kernels have.
@@ -117,13 +114,13 @@ type limbShape struct {
 	split bool
 }
 
-// limbShapeOf returns the shape for a number of rows and of tiles of 16 rows of the matrix. If
+// limbShape returns the shape for a number of rows and of tiles of 16 rows of the matrix. If
 // there are few rows, each warp makes its own limbs: a kernel that makes them once costs a launch.
-func limbShapeOf(rows, tiles int) limbShape {
-	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= limbWide), split: rows > 4}
+func (l limits) limbShape(rows, tiles int) limbShape {
+	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= l.wideTiles), split: rows > 4}
 	switch {
 	case rows > 16:
-		s.xrows, s.tiles = limbMany, 1+flag(tiles*ceil(rows, limbMany) >= limbWide/2)
+		s.xrows, s.tiles = limbMany, 1+flag(tiles*ceil(rows, limbMany) >= l.wideTiles/2)
 	case rows > limbFew:
 		s.xrows = 16
 	}
@@ -136,7 +133,7 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 	for _, m := range all {
 		tiles += ceil(m.W.Rows, limbTile)
 	}
-	s := limbShapeOf(o.Rows, tiles)
+	s := x.d.limits.limbShape(o.Rows, tiles)
 	r, d := x.limbInputs(o, s.split, len(all))
 	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], o.W.Cols, s.xrows, s.tiles, flag(r.split), len(all))
 	x.limbRows(&r)
@@ -148,7 +145,7 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 // limbSwiGLU multiplies few rows by a gate and an up, and gates.
 func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	gate := all[0]
-	s := limbShapeOf(gate.Rows, 2*ceil(gate.W.Rows, limbTile))
+	s := x.d.limits.limbShape(gate.Rows, 2*ceil(gate.W.Rows, limbTile))
 	r, d := x.limbInputs(gate, s.split, len(all)+1)
 	x.begin(gate, "limbs_swiglu", d[0], d[1], d[2], d[3], gate.W.Cols, s.xrows, flag(r.split), 2)
 	x.limbRows(&r)

@@ -1,0 +1,80 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// Limits are those of the measured GPU, in the proportion of processors, rounded.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		processors int
+		want       limits
+	}{
+		{1, limits{2, 1, 3}},
+		{82, limits{139, 70, 248}},   // an RTX 3090
+		{108, limits{183, 92, 327}},  // an A100
+		{128, limits{217, 109, 388}}, // an RTX 4090
+		{132, limits{224, 112, 400}}, // an H200
+		{148, limits{251, 126, 448}}, // a B200
+		{170, limits{288, 144, 515}}, // an RTX 5090
+	} {
+		if got := limitsOf(c.processors); got != c.want {
+			t.Errorf("%d processors: %v, want %v", c.processors, got, c.want)
+		}
+	}
+	if got, want := limitsFor(struct{ Backend }{}), limitsOf(132); got != want {
+		t.Errorf("a back end that does not know its size: %v, want %v", got, want)
+	}
+}
+
+// How large a GPU is decides how many tiles of a matrix a warp takes, and how attention is cut:
+// into chunks or spans, and with how many heads to a threadgroup.
+func TestLaunchesOfSizes(t *testing.T) {
+	for _, c := range []struct {
+		processors int
+		tiles      string // of a matrix of 400 tiles
+		one, forty [3]int // threadgroups of attention with 1 and 40 rows of 512 positions
+	}{
+		{132, "2", [3]int{16, 8, 1}, [3]int{640, 4, 1}}, // chunks: 16 of a row, of 4 key-value heads in 2 blocks
+		{60, "2", [3]int{16, 4, 1}, [3]int{40, 4, 1}},
+		{170, "1", [3]int{16, 16, 1}, [3]int{640, 4, 1}},
+	} {
+		f := &fake{limbs: true, processors: c.processors}
+		d := openFake(t, f)
+		v, q := newBuffer(t, d, 1<<23), newQueue(t, d)
+		cmds := new(gpu.Commands)
+		gpu.Encode(cmds, gpu.MatMul{W: gpu.Matrix{Rows: 6400, Cols: 64, Format: quant.Affine(4, 64), Weight: v, Scales: v, Biases: v}, X: v, Y: v.Floats(1 << 18), Rows: 1})
+		all := launchedBy(t, f, cmds, q)
+		if defines := all[len(all)-1].Kernel.Defines; !strings.Contains(defines, "#define TILES "+c.tiles+"\n") {
+			t.Errorf("%d processors: a matrix of 400 tiles has %q", c.processors, defines)
+		}
+		attention := func(rows int) [3]int {
+			const heads, kv, dim, page, positions = 32, 4, 128, 512, 512
+			op := gpu.Attention{Q: v, Y: v.Floats(1 << 20), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kv, HeadDim: dim, Scale: 1}
+			for r := range rows {
+				cache := gpu.KV{PageRows: page, Dim: kv * dim}
+				cache.VOffset = cache.PartBytes()
+				cache.Pages = cache.Pages.Append(v)
+				op.Segments = append(op.Segments, gpu.KVSegment{Row: r, Rows: 1, Pos: positions - 1, KV: cache})
+			}
+			cmds := new(gpu.Commands)
+			gpu.Encode(cmds, op)
+			for _, l := range launchedBy(t, f, cmds, q) {
+				if l.Kernel.Name == "attention" {
+					return l.Groups
+				}
+			}
+			return [3]int{}
+		}
+		if got := attention(1); got != c.one {
+			t.Errorf("%d processors: attention of one row takes %v threadgroups, want %v", c.processors, got, c.one)
+		}
+		if got := attention(40); got != c.forty {
+			t.Errorf("%d processors: attention of 40 rows takes %v threadgroups, want %v", c.processors, got, c.forty)
+		}
+	}
+}
