@@ -36,7 +36,7 @@ type Info struct {
 	Name   string     // the model directory's, without its path
 	Arch   model.Arch // the model's
 	Device string
-	// Threads is how many threads of the processor compute; 0 on another device.
+	// Threads is how many threads of the processor compute at Open; 0 on another device.
 	Threads int
 	// Activations is how the device holds the inputs of products with quantised matrices: "f32", or
 	// "int8" where it rounds them.

@@ -37,8 +37,8 @@ const maxThreads = 1024
 type Config struct {
 	// Threads is how many goroutines compute at once, including the one that runs the operations. 0
 	// means all cores that this process may use by GOMAXPROCS, its affinity mask and its
-	// container's quota. Fewer leave cores to other programs. Of more, only GOMAXPROCS compute at
-	// once.
+	// container's quota, and follows them when they change. Fewer leave cores to other programs. Of
+	// more, only GOMAXPROCS compute at once.
 	Threads int
 	// Activations is how the inputs of products with affine matrices are held. F32 is exact; Int8
 	// is several times faster where many rows travel together. It rounds each input by up to 1/254
@@ -68,7 +68,7 @@ func (c Config) Validate() error {
 // Device computes on the processor. Its methods may be called from many goroutines. All queues of
 // all devices share the process's worker threads, one operation at a time.
 type Device struct {
-	threads int
+	fixed   int  // Config.Threads
 	rounds  bool // inputs of products are rounded to 8 bits
 	kernels *kernels
 	pool    *pool
@@ -91,30 +91,33 @@ func New(cfg Config) (*Device, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	threads := cfg.Threads
-	if threads == 0 {
-		// The runtime sets GOMAXPROCS from the affinity mask and the container's quota. If it was
-		// set by hand it may exceed the number of cores.
-		threads = min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
-	}
-	return &Device{threads: threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant), pool: process.join(threads - 1)}, nil
+	d := &Device{fixed: cfg.Threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant)}
+	d.pool = process.join(d.Threads() - 1)
+	return d, nil
 }
 
 // Name says what the device is: "host (2 threads, avx2)", "host (1 thread, avx512, int8)".
 func (d *Device) Name() string {
-	unit := "threads"
-	if d.threads == 1 {
+	threads, unit := d.Threads(), "threads"
+	if threads == 1 {
 		unit = "thread"
 	}
 	held := ""
 	if d.rounds {
 		held = ", " + Int8.String()
 	}
-	return fmt.Sprintf("host (%d %s, %s%s)", d.threads, unit, d.kernels.name, held)
+	return fmt.Sprintf("host (%d %s, %s%s)", threads, unit, d.kernels.name, held)
 }
 
-// Threads returns how many goroutines compute at once.
-func (d *Device) Threads() int { return d.threads }
+// Threads returns how many goroutines compute at once now. The runtime sets GOMAXPROCS from the
+// affinity mask and the container's quota, and looks at them about once a second. If it was set by
+// hand it may exceed the number of cores.
+func (d *Device) Threads() int {
+	if d.fixed > 0 {
+		return d.fixed
+	}
+	return min(runtime.GOMAXPROCS(0), runtime.NumCPU(), maxThreads)
+}
 
 // Kernels names the variant that computes: "portable", "avx2", "avx512" and so on.
 func (d *Device) Kernels() string { return d.kernels.name }
@@ -198,7 +201,7 @@ func (d *Device) executorLocked() *executor {
 		d.idle = d.idle[:n-1]
 		return x
 	}
-	return &executor{d: d, kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool, threads: d.threads}
+	return &executor{d: d, kernels: d.kernels, vectors: vectorsOf(d.kernels.name), rounds: d.rounds, pool: d.pool}
 }
 
 // Close ends the worker threads, if no other device is open, and releases the memory. It fails, and

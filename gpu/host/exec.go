@@ -42,7 +42,7 @@ type executor struct {
 	kernels *kernels
 	vectors *vectors
 	pool    *pool
-	threads int     // of the device
+	threads int     // of the device, when the present run began
 	scratch scratch // of the calling goroutine
 	pause   *pause  // nil: it never pauses
 	paused  bool    // somebody else's work runs in this goroutine
@@ -103,6 +103,7 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 		}
 		err = e
 	}()
+	x.follow()
 	x.at = 0
 	for ops := c.Ops(); x.at < len(ops); {
 		next := ops[x.at:]
@@ -113,6 +114,14 @@ func (x *executor) run(c *gpu.Commands) (err error) {
 		x.yield()
 	}
 	return nil
+}
+
+// follow takes the number of threads that the device has now. Results do not depend on it.
+func (x *executor) follow() {
+	if n := x.d.Threads(); n != x.threads {
+		x.pool.grow(n - 1)
+		x.threads = n
+	}
 }
 
 // yield pauses if that is wanted.

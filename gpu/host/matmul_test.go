@@ -37,7 +37,7 @@ func TestJoined(t *testing.T) {
 		second := first
 		second.Y = f(dim * dim * rows)
 		c.change(&second)
-		x := &executor{kernels: d.kernels, pool: d.pool, threads: d.threads, rounds: true}
+		x := &executor{kernels: d.kernels, pool: d.pool, threads: d.Threads(), rounds: true}
 		if got := x.runMatMuls([]gpu.Op{&first, &second}); got != c.want {
 			t.Errorf("%s: %d products in the job, want %d", c.name, got, c.want)
 		}

@@ -45,6 +45,7 @@ type pool struct {
 	task    task
 	pause   *pause // of the job, or nil
 	threads int    // of the job
+	joining int    // of these, as many as the runtime has processors for
 	parts   []part // of the job's chunks, one a thread, the caller's first
 	failed  atomic.Pointer[chunkPanic]
 	workers []*worker
@@ -130,8 +131,9 @@ func (p *pool) begin(s *scratch, t task, chunks, threads int, pause *pause) (don
 // job runs the chunks in parts. The caller holds p.mu, which job releases.
 func (p *pool) job(s *scratch, t task, chunks int, pause *pause) (done bool) {
 	p.task, p.pause = t, pause
+	p.joining = min(p.threads, runtime.GOMAXPROCS(0)) // it may have changed since the last job
 	p.turn.Add(1)
-	p.wake(min(p.threads, chunks) - 1)
+	p.wake(min(p.joining, chunks) - 1)
 	p.work(s, 0)
 	p.turn.Add(1)
 	p.settle()
@@ -148,7 +150,7 @@ func (p *pool) job(s *scratch, t task, chunks int, pause *pause) (done bool) {
 	return done
 }
 
-// wake sees that n workers are awake, or as many as the runtime has processors for.
+// wake sees that n workers are awake.
 func (p *pool) wake(n int) {
 	sleeping := 0
 	for i := range (len(p.workers) + 64) / 64 {
@@ -157,8 +159,7 @@ func (p *pool) wake(n int) {
 	if sleeping == 0 {
 		return
 	}
-	n = min(n, runtime.GOMAXPROCS(0)-1) - (len(p.workers) - sleeping)
-	if n <= 0 {
+	if n -= len(p.workers) - sleeping; n <= 0 {
 		return
 	}
 	p.wanted.Store(int32(n))

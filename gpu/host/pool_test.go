@@ -128,7 +128,7 @@ func BenchmarkPool(b *testing.B) {
 	}
 	d := open(b, 0)
 	for _, job := range []int{16 << 10, 256 << 10, 2 << 20, 16 << 20, 1 << 30} {
-		b.Run(fmt.Sprintf("job=%dKiB/threads=%d", job>>10, d.threads), func(b *testing.B) {
+		b.Run(fmt.Sprintf("job=%dKiB/threads=%d", job>>10, d.Threads()), func(b *testing.B) {
 			const chunks = 8
 			t := &readTask{chunk: job / chunks}
 			var s scratch
@@ -139,7 +139,7 @@ func BenchmarkPool(b *testing.B) {
 					at = 0
 				}
 				t.mem = mem[at : at+job]
-				d.pool.run(&s, t, chunks, d.threads, nil)
+				d.pool.run(&s, t, chunks, d.Threads(), nil)
 				at += job
 			}
 		})

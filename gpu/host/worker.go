@@ -73,7 +73,7 @@ func (p *pool) serve(w *worker) {
 			if slept {
 				p.rouse(2)
 			}
-			if w.id < p.threads && p.work(&w.scratch, w.id) {
+			if w.id < p.joining && p.work(&w.scratch, w.id) {
 				w.idle = 0
 			}
 		}
