@@ -24,7 +24,7 @@ func (x *executor) runEmbed(o *gpu.Embed) {
 	*t = embedTask{}
 }
 
-func runGather(o *gpu.Gather) {
+func (*executor) runGather(o *gpu.Gather) {
 	x, y := floatsAt(o.X, o.XRows*o.Dim), floatsAt(o.Y, len(o.Rows)*o.Dim)
 	for i, r := range o.Rows {
 		copy(y[i*o.Dim:][:o.Dim], x[int(r)*o.Dim:])

@@ -134,66 +134,7 @@ func (x *executor) yield() {
 }
 
 // do runs the first of ops and those after it that share its job, and returns how many.
-func (x *executor) do(ops []gpu.Op) int {
-	switch o := ops[0].(type) {
-	case *gpu.Upload:
-		copy(bytesAt(o.Dst, len(o.Src)), o.Src)
-	case *gpu.Download:
-		copy(o.Dst, bytesAt(o.Src, len(o.Dst)))
-	case *gpu.Fill:
-		clear(bytesAt(o.Dst, o.Bytes))
-	case *gpu.Embed:
-		x.runEmbed(o)
-	case *gpu.Gather:
-		runGather(o)
-	case *gpu.RMSNorm:
-		x.runNorm(o)
-	case *gpu.LayerNorm:
-		x.runLayerNorm(o)
-	case *gpu.MatMul:
-		return x.runMatMuls(ops)
-	case *gpu.HeadMatMul:
-		x.runHeadMatMul(o)
-	case *gpu.CopyHeads:
-		x.runCopyHeads(o)
-	case *gpu.Add:
-		x.runAdd(o)
-	case *gpu.SigmoidGate:
-		x.runSigmoidGate(o)
-	case *gpu.SwiGLU:
-		x.runSwiGLU(o)
-	case *gpu.Rope:
-		x.runRope(o)
-	case *gpu.AppendKV:
-		x.runAppendKV(o)
-	case *gpu.Attention:
-		x.runAttention(o)
-	case *gpu.LatentAttention:
-		x.runLatentAttention(o)
-	case *gpu.Choose:
-		x.runChoose(o)
-	case *gpu.CausalConv:
-		x.runConv(o)
-	case *gpu.DeltaRule:
-		x.runDelta(o)
-	case *gpu.GatedNorm:
-		x.runGatedNorm(o)
-	case *gpu.Tabulate: // the host reads tables as they are
-	case *gpu.Route:
-		x.runRoute(o)
-	case *gpu.Experts:
-		x.runExperts(o)
-	case *gpu.Combine:
-		x.runCombine(o)
-	case *gpu.TopK:
-		x.runTopK(o)
-	case *gpu.Mark:
-		o.NS = max(1, x.clock.worked(x.pause))
-	default:
-		panic(fmt.Sprintf("no kernel for %T", o))
-	}
-	return 1
-}
+func (x *executor) do(ops []gpu.Op) int { return runs[ops[0].Kind()](x, ops) }
 
 // parallel runs all chunks of t, which take about ns nanoseconds together. It uses the pool if that
 // pays, and pauses between chunks if they take long.

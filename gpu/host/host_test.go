@@ -121,3 +121,12 @@ func TestThreads(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) { gputest.RunMarks(t, open(t, 2)) }
+
+// TestRuns wants every kind of operation to have what runs it.
+func TestRuns(t *testing.T) {
+	for k, run := range runs {
+		if run == nil {
+			t.Errorf("nothing runs operations of kind %d", k)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package host
+
+import "github.com/moeflux/moeflux-actor/gpu"
+
+// runs is what runs the operations of each kind. A function is given what comes next in the
+// Commands, runs the first of these operations and those after it that share its job, and returns
+// how many.
+var runs = [gpu.NumKinds]func(x *executor, ops []gpu.Op) int{
+	gpu.KindUpload:          alone((*executor).runUpload),
+	gpu.KindDownload:        alone((*executor).runDownload),
+	gpu.KindFill:            alone((*executor).runFill),
+	gpu.KindEmbed:           alone((*executor).runEmbed),
+	gpu.KindGather:          alone((*executor).runGather),
+	gpu.KindRMSNorm:         alone((*executor).runNorm),
+	gpu.KindLayerNorm:       alone((*executor).runLayerNorm),
+	gpu.KindGatedNorm:       alone((*executor).runGatedNorm),
+	gpu.KindMatMul:          (*executor).runMatMuls,
+	gpu.KindHeadMatMul:      alone((*executor).runHeadMatMul),
+	gpu.KindCopyHeads:       alone((*executor).runCopyHeads),
+	gpu.KindAdd:             alone((*executor).runAdd),
+	gpu.KindSigmoidGate:     alone((*executor).runSigmoidGate),
+	gpu.KindSwiGLU:          alone((*executor).runSwiGLU),
+	gpu.KindRope:            alone((*executor).runRope),
+	gpu.KindAppendKV:        alone((*executor).runAppendKV),
+	gpu.KindAttention:       alone((*executor).runAttention),
+	gpu.KindLatentAttention: alone((*executor).runLatentAttention),
+	gpu.KindChoose:          alone((*executor).runChoose),
+	gpu.KindCausalConv:      alone((*executor).runConv),
+	gpu.KindDeltaRule:       alone((*executor).runDelta),
+	gpu.KindTabulate:        alone((*executor).runTabulate),
+	gpu.KindRoute:           alone((*executor).runRoute),
+	gpu.KindExperts:         alone((*executor).runExperts),
+	gpu.KindCombine:         alone((*executor).runCombine),
+	gpu.KindTopK:            alone((*executor).runTopK),
+	gpu.KindMark:            alone((*executor).runMark),
+}
+
+// alone is for operations that share their job with none.
+func alone[T gpu.Op](run func(x *executor, o T)) func(x *executor, ops []gpu.Op) int {
+	return func(x *executor, ops []gpu.Op) int {
+		run(x, ops[0].(T))
+		return 1
+	}
+}
+
+func (x *executor) runUpload(o *gpu.Upload) { copy(bytesAt(o.Dst, len(o.Src)), o.Src) }
+
+func (x *executor) runDownload(o *gpu.Download) { copy(o.Dst, bytesAt(o.Src, len(o.Dst))) }
+
+func (x *executor) runFill(o *gpu.Fill) { clear(bytesAt(o.Dst, o.Bytes)) }
+
+// runTabulate does nothing: the host reads tables as they are.
+func (x *executor) runTabulate(*gpu.Tabulate) {}
+
+func (x *executor) runMark(o *gpu.Mark) { o.NS = max(1, x.clock.worked(x.pause)) }
