@@ -1,69 +1,74 @@
 package launch
 
-import (
-	"fmt"
+import "github.com/moeflux/moeflux-actor/gpu"
 
-	"github.com/moeflux/moeflux-actor/gpu"
-)
+// encoding is how the operations of a kind, which have been checked, become steps.
+type encoding struct {
+	// alone appends the steps of one operation.
+	alone func(x *encoder, op gpu.Op) error
+	// join, where it is not nil, makes one launch of operations that follow one another. It looks at
+	// those that come next, two or more, of which the first is of the kind, and returns how many it
+	// has encoded: 0 where they are not what it joins, or where one of them would see in memory
+	// what another one wrote, other than as the join computes it. What it computes has the bits of
+	// the operations one after the other: its kernel adds in the same order and writes every result
+	// that they write.
+	join func(x *encoder, ops []gpu.Op) int
+}
 
-// encode appends the steps of one operation, which has been checked.
-func (x *encoder) encode(op gpu.Op) error {
-	switch o := op.(type) {
-	case *gpu.Upload, *gpu.Download, *gpu.Fill:
-		x.routed = nil // picks may be others now
-		x.steps = append(x.steps, step{op: op, index: x.at})
-	case *gpu.Embed:
-		x.embed(o)
-	case *gpu.Gather:
-		x.gather(o)
-	case *gpu.RMSNorm:
-		x.rmsNorm(o)
-	case *gpu.LayerNorm:
-		x.layerNorm(o)
-	case *gpu.MatMul:
-		x.matMul(o)
-	case *gpu.HeadMatMul:
-		x.headMatMul(o)
-	case *gpu.CopyHeads:
-		x.copyHeads(o)
-	case *gpu.Add:
-		x.add(o)
-	case *gpu.SigmoidGate:
-		x.sigmoidGate(o)
-	case *gpu.SwiGLU:
-		x.swiglu(o)
-	case *gpu.Rope:
-		x.rope(o)
-	case *gpu.AppendKV:
-		x.appendKV(o)
-	case *gpu.Attention:
-		x.attention(o)
-	case *gpu.LatentAttention:
-		x.latentAttention(o)
-	case *gpu.Choose:
-		x.choose(o)
-	case *gpu.CausalConv:
-		x.conv(o)
-	case *gpu.DeltaRule:
-		x.deltaRule(o)
-	case *gpu.GatedNorm:
-		x.gatedNorm(o)
-	case *gpu.Tabulate:
-		x.tabulate(o)
-	case *gpu.Route:
-		return x.route(o)
-	case *gpu.Experts:
-		return x.experts(o)
-	case *gpu.Combine:
-		x.combine(o)
-	case *gpu.TopK:
-		x.topK(o)
-	case *gpu.Mark:
-		x.steps = append(x.steps, step{op: op, index: x.at})
-	default:
-		return fmt.Errorf("there is no kernel for %T", op)
+// encodings is the table of them, by kind.
+var encodings = [gpu.NumKinds]encoding{
+	gpu.KindUpload:          {alone: always((*encoder).upload)},
+	gpu.KindDownload:        {alone: always((*encoder).download)},
+	gpu.KindFill:            {alone: always((*encoder).fill)},
+	gpu.KindEmbed:           {alone: always((*encoder).embed)},
+	gpu.KindGather:          {alone: always((*encoder).gather)},
+	gpu.KindRMSNorm:         {alone: always((*encoder).rmsNorm), join: (*encoder).joinHeads},
+	gpu.KindLayerNorm:       {alone: always((*encoder).layerNorm)},
+	gpu.KindGatedNorm:       {alone: always((*encoder).gatedNorm)},
+	gpu.KindMatMul:          {alone: always((*encoder).matMul), join: (*encoder).joinProducts},
+	gpu.KindHeadMatMul:      {alone: always((*encoder).headMatMul)},
+	gpu.KindCopyHeads:       {alone: always((*encoder).copyHeads)},
+	gpu.KindAdd:             {alone: always((*encoder).add), join: (*encoder).joinAddNorm},
+	gpu.KindSigmoidGate:     {alone: always((*encoder).sigmoidGate)},
+	gpu.KindSwiGLU:          {alone: always((*encoder).swiglu)},
+	gpu.KindRope:            {alone: always((*encoder).rope), join: (*encoder).joinHeads},
+	gpu.KindAppendKV:        {alone: always((*encoder).appendKV)},
+	gpu.KindAttention:       {alone: always((*encoder).attention)},
+	gpu.KindLatentAttention: {alone: always((*encoder).latentAttention)},
+	gpu.KindChoose:          {alone: always((*encoder).choose)},
+	gpu.KindCausalConv:      {alone: always((*encoder).conv)},
+	gpu.KindDeltaRule:       {alone: always((*encoder).deltaRule)},
+	gpu.KindTabulate:        {alone: always((*encoder).tabulate)},
+	gpu.KindRoute:           {alone: sometimes((*encoder).route)},
+	gpu.KindExperts:         {alone: sometimes((*encoder).experts)},
+	gpu.KindCombine:         {alone: always((*encoder).combine), join: (*encoder).joinCombineNorm},
+	gpu.KindTopK:            {alone: always((*encoder).topK)},
+	gpu.KindMark:            {alone: always((*encoder).mark)},
+}
+
+// always is for operations whose kernels serve every size.
+func always[T gpu.Op](encode func(x *encoder, o T)) func(x *encoder, op gpu.Op) error {
+	return func(x *encoder, op gpu.Op) error {
+		encode(x, op.(T))
+		return nil
 	}
-	return nil
+}
+
+// sometimes is for operations whose kernels do not.
+func sometimes[T gpu.Op](encode func(x *encoder, o T) error) func(x *encoder, op gpu.Op) error {
+	return func(x *encoder, op gpu.Op) error { return encode(x, op.(T)) }
+}
+
+// encode appends the steps of the first of ops, or of several if they are one launch, and returns
+// of how many.
+func (x *encoder) encode(ops []gpu.Op, plain bool) (int, error) {
+	e := &encodings[ops[0].Kind()]
+	if e.join != nil && len(ops) > 1 && !plain {
+		if n := e.join(x, ops); n > 0 {
+			return n, nil
+		}
+	}
+	return 1, e.alone(x, ops[0])
 }
 
 // lists are what operations build their tables in.

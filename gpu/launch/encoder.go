@@ -118,11 +118,12 @@ type argument struct {
 	offset, n int // bytes; of constants in encoder.constants; of pages the set's index
 }
 
-// step is a launch or one of the transfers.
+// step is a launch or something else that the stream does.
 type step struct {
-	op                gpu.Op
-	index             int  // of op
-	launch            bool // else a transfer or a mark
+	op    gpu.Op
+	index int // of op
+	// other does what is no launch; nil for a launch. What follows is a launch's.
+	other             func(x *encoder, s *step) error
 	kernel            Kernel
 	groups            [3]int
 	threads           int
@@ -140,16 +141,11 @@ func (x *encoder) run(t *submitted) error {
 	}
 	ops := t.commands.Ops()
 	for x.at = 0; x.at < len(ops); {
-		if n := 0; !t.commands.Plain {
-			if n = x.join(ops[x.at:]); n > 0 {
-				x.at += n
-				continue
-			}
-		}
-		if err := x.encode(ops[x.at]); err != nil {
+		n, err := x.encode(ops[x.at:], t.commands.Plain)
+		if err != nil {
 			return &OpError{ops[x.at].Name(), x.at, err}
 		}
-		x.at++
+		x.at += n
 	}
 	t.tables = x.tables
 	if err := x.tableMemory.reserve(x.d.b, len(x.tables)); err != nil {
@@ -183,8 +179,8 @@ func (x *encoder) run(t *submitted) error {
 
 // do gives one step to the stream.
 func (x *encoder) do(s *step) error {
-	if !s.launch {
-		return x.transfer(s)
+	if s.other != nil {
+		return s.other(x, s)
 	}
 	p, err := x.pipeline(s.kernel)
 	if err != nil {
@@ -226,26 +222,6 @@ func (x *encoder) pipeline(k Kernel) (Pipeline, error) {
 	return p, nil
 }
 
-// transfer runs an operation that needs no kernel.
-func (x *encoder) transfer(s *step) error {
-	switch o := s.op.(type) {
-	case *gpu.Upload:
-		return x.stream.CopyIn(memoryOf(o.Dst), o.Dst.Offset, o.Src)
-	case *gpu.Download:
-		return x.stream.CopyOut(o.Dst, memoryOf(o.Src), o.Src.Offset)
-	case *gpu.Fill:
-		return x.stream.Fill(memoryOf(o.Dst), o.Dst.Offset, o.Bytes)
-	case *gpu.Tabulate:
-		return x.stream.CopyIn(memoryOf(o.Table.At), o.Table.At.Offset, x.tables[s.tables[0]:s.tables[1]])
-	case *gpu.Mark:
-		if m, ok := x.stream.(Marker); ok {
-			return m.Mark(&o.NS)
-		}
-		return nil
-	}
-	panic(fmt.Sprintf("launch: %T has no kernel and is no transfer", s.op))
-}
-
 // memoryOf returns the memory of a view on a buffer of this package.
 func memoryOf(v gpu.View) Memory { return v.Buf.(*buffer).memory }
 
@@ -255,7 +231,7 @@ func address(v gpu.View) uint64 { return memoryOf(v).Address() + uint64(v.Offset
 // begin starts a launch of a kernel for an operation. Its arguments follow in the order of the
 // kernel's parameters, and then end.
 func (x *encoder) begin(op gpu.Op, name string, defines ...int) {
-	x.steps = append(x.steps, step{op: op, index: x.at, launch: true, kernel: x.kernel(name, defines), firstArg: len(x.args)})
+	x.steps = append(x.steps, step{op: op, index: x.at, kernel: x.kernel(name, defines), firstArg: len(x.args)})
 }
 
 // end says over how many threadgroups of how many threads the launch goes.

@@ -169,3 +169,12 @@ func TestJoinedFails(t *testing.T) {
 		t.Errorf("error %v and %d launches, want an *gpu.OpError of rmsnorm and none", err, len(f.launched))
 	}
 }
+
+// TestEncodings wants every kind of operation to have its encoder.
+func TestEncodings(t *testing.T) {
+	for k, e := range encodings {
+		if e.alone == nil {
+			t.Errorf("operations of kind %d have no encoder", k)
+		}
+	}
+}

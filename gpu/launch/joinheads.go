@@ -58,11 +58,6 @@ type headJoin struct {
 
 // joinHeads joins norms, rotations and copies of heads' vectors, and their way to the cache.
 func (x *encoder) joinHeads(ops []gpu.Op) int {
-	switch ops[0].(type) {
-	case *gpu.RMSNorm, *gpu.Rope:
-	default:
-		return 0
-	}
 	h := &x.lists.heads
 	*h = headJoin{}
 	n := 0

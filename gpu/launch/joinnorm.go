@@ -19,10 +19,7 @@ func normOperands(o *gpu.RMSNorm) (w, y extent) {
 // joinAddNorm joins a sum and the norm of its result: the residual stream before a router or a
 // layer.
 func (x *encoder) joinAddNorm(ops []gpu.Op) int {
-	a, ok := ops[0].(*gpu.Add)
-	if !ok {
-		return 0
-	}
+	a := ops[0].(*gpu.Add)
 	o := normOf(ops[1:], a.Y, a.N)
 	if o == nil {
 		return 0
@@ -48,10 +45,7 @@ type combineNormParams struct {
 // joinCombineNorm joins the end of a Mixture-of-Experts layer and the norm of its result, the next
 // layer's.
 func (x *encoder) joinCombineNorm(ops []gpu.Op) int {
-	c, ok := ops[0].(*gpu.Combine)
-	if !ok {
-		return 0
-	}
+	c := ops[0].(*gpu.Combine)
 	floats := c.Rows * c.Dim
 	o := normOf(ops[1:], c.Y, floats)
 	if o == nil || o.Dim != c.Dim {

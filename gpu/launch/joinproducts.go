@@ -31,10 +31,7 @@ func addressOf(v gpu.View) uint64 {
 // values, gate and up. Where a gate's and an up's are followed by their SwiGLU, that is computed,
 // too.
 func (x *encoder) joinProducts(ops []gpu.Op) int {
-	first, ok := ops[0].(*gpu.MatMul)
-	if !ok {
-		return 0
-	}
+	first := ops[0].(*gpu.MatMul)
 	all := [joinedMatrices]*gpu.MatMul{first}
 	n := 1
 	for n < joinedMatrices && n < len(ops) {

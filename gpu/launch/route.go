@@ -113,7 +113,12 @@ func (x *encoder) tabulate(o *gpu.Tabulate) {
 	o.Table.Kept = wideMatrices(o.Table)
 	list := x.weightsOf(o.Table)
 	at := table(x, list)
-	x.steps = append(x.steps, step{op: o, index: x.at, tables: [2]int{at, at + len(list)*int(unsafe.Sizeof(list[0]))}})
+	x.steps = append(x.steps, step{op: o, index: x.at, other: doTabulate, tables: [2]int{at, at + len(list)*int(unsafe.Sizeof(list[0]))}})
+}
+
+func doTabulate(x *encoder, s *step) error {
+	to := s.op.(*gpu.Tabulate).Table.At
+	return x.stream.CopyIn(memoryOf(to), to.Offset, x.tables[s.tables[0]:s.tables[1]])
 }
 
 // weightsOf is a table as kernels read it.
