@@ -6,9 +6,9 @@ import "github.com/moeflux/moeflux-actor/gpu"
 type encoding struct {
 	// alone appends the steps of one operation.
 	alone func(x *encoder, op gpu.Op) error
-	// join, where it is not nil, makes one launch of operations that follow one another. It looks at
-	// those that come next, two or more, of which the first is of the kind, and returns how many it
-	// has encoded: 0 where they are not what it joins, or where one of them would see in memory
+	// join, where it is not nil, makes one launch of operations that follow one another. It looks
+	// at those that come next, two or more, of which the first is of the kind, and returns how many
+	// it has encoded: 0 where they are not what it joins, or where one of them would see in memory
 	// what another one wrote, other than as the join computes it. What it computes has the bits of
 	// the operations one after the other: its kernel adds in the same order and writes every result
 	// that they write.
