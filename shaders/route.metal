@@ -1,6 +1,14 @@
 // Routing on the device: the choice of experts, and the lists by which experts.metal works.
 #include "common.metal"
 
+#ifndef EXPERTS
+#define EXPERTS 1
+#define TOPK 1
+#endif
+#ifndef SIZE
+#define SIZE 32
+#endif
+
 // A number's bits in an order in which larger numbers have larger bits: 0 is below all finite ones.
 // The two zeros are one number.
 inline uint ordered(float x) {
@@ -41,24 +49,24 @@ struct RouteParams {
 };
 // Room for the picks: compilers read four at a time, the last ones, too.
 #define CHOSEN ((TOPK + 3u) / 4u * 4u)
-// Chooses TOPK of EXPERTS by their scores, see gpu.Route. SIGMOID: 0 softmax, 1 each score on its
-// own. NORM: weights are divided by their sum. BIAS: it is added for the choice. JOBS, for one row
-// alone: each pick becomes a job of its own, for experts.metal. One simdgroup a row.
-[[max_total_threads_per_threadgroup(32)]]
-kernel void route(device const float* scores [[buffer(0)]],
-                  device const float* bias [[buffer(1)]],
-                  device int* picks [[buffer(2)]],
-                  device float* weights [[buffer(3)]],
-                  device ExpertJob* jobs [[buffer(4)]],
-                  device uint* pairs [[buffer(5)]],
-                  constant RouteParams& p [[buffer(6)]],
-                  uint row [[threadgroup_position_in_grid]],
-                  uint lane [[thread_index_in_simdgroup]]) {
-  threadgroup uint keys[EXPERTS];
-  threadgroup float sums[EXPERTS];
-  threadgroup uint group_keys[EXPERTS];
-  threadgroup uint chosen[CHOSEN];
-  device const float* s = scores + ulong(row) * EXPERTS;
+// GROUPED: experts may be in groups, of which the best are chosen first. 0 leaves out what that
+// takes.
+#ifndef GROUPED
+#define GROUPED 1
+#endif
+#if GROUPED
+#define SUMS EXPERTS
+#else
+#define SUMS 1u
+#endif
+
+// Chooses TOPK of EXPERTS by a row's scores s, see gpu.Route. SIGMOID: 0 softmax, 1 each score on
+// its own. NORM: weights are divided by their sum. BIAS: it is added for the choice. JOBS, for one
+// row alone: each pick becomes a job of its own, for experts.metal. For one simdgroup, whose
+// threadgroup memory keys, sums, group_keys and chosen are; all of a threadgroup call it.
+inline void route_row(device const float* s, device const float* bias, device int* picks, device float* weights, device ExpertJob* jobs,
+                      device uint* pairs, threadgroup uint* keys, threadgroup float* sums, threadgroup uint* group_keys,
+                      threadgroup uint* chosen, constant RouteParams& p, uint lane) {
   uint broken = EXPERTS;
   float top = -3.0e38f;
   for (uint e = lane; e < EXPERTS; e += 32u) {
@@ -76,12 +84,15 @@ kernel void route(device const float* scores [[buffer(0)]],
 #if BIAS
     key += bias[e];
 #endif
+#if GROUPED
     sums[e] = key;
+#endif
     keys[e] = ordered(key);
   }
   broken = simd_min(broken);
   top = simd_max(top);
   threadgroup_barrier(mem_flags::mem_threadgroup);
+#if GROUPED
   if (p.groups > 1u) {
     const uint size = EXPERTS / p.groups;
     for (uint g = lane; g < p.groups; g += 32u) {
@@ -101,6 +112,7 @@ kernel void route(device const float* scores [[buffer(0)]],
       if (group_keys[e / size] != 0u) keys[e] = 0u;
     }
   }
+#endif
   float sum = 0.0f;
   for (uint k = 0; k < TOPK; k++) {
     const uint e = take_best(keys, EXPERTS, lane);
@@ -137,9 +149,8 @@ kernel void route(device const float* scores [[buffer(0)]],
     const float value = exp(s[e] - top);
 #endif
     const bool whole = broken == EXPERTS;
-    const ulong at = ulong(row) * TOPK;
-    picks[at + (whole ? place : k)] = whole ? int(e) : -1 - int(broken);
-    weights[at + (whole ? place : k)] = whole ? value / sum * p.scale : 0.0f;
+    picks[whole ? place : k] = whole ? int(e) : -1 - int(broken);
+    weights[whole ? place : k] = whole ? value / sum * p.scale : 0.0f;
 #if JOBS
     device ExpertJob& job = jobs[place];
     job.expert = e;
@@ -151,6 +162,25 @@ kernel void route(device const float* scores [[buffer(0)]],
   }
 }
 
+// One simdgroup a row.
+[[max_total_threads_per_threadgroup(32)]]
+kernel void route(device const float* scores [[buffer(0)]],
+                  device const float* bias [[buffer(1)]],
+                  device int* picks [[buffer(2)]],
+                  device float* weights [[buffer(3)]],
+                  device ExpertJob* jobs [[buffer(4)]],
+                  device uint* pairs [[buffer(5)]],
+                  constant RouteParams& p [[buffer(6)]],
+                  uint row [[threadgroup_position_in_grid]],
+                  uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup uint keys[EXPERTS];
+  threadgroup float sums[SUMS];
+  threadgroup uint group_keys[SUMS];
+  threadgroup uint chosen[CHOSEN];
+  const ulong at = ulong(row) * TOPK;
+  route_row(scores + ulong(row) * EXPERTS, bias, picks + at, weights + at, jobs, pairs, keys, sums, group_keys, chosen, p, lane);
+}
+
 struct JobParams {
   uint n;        // pairs
   uint experts;  // in the table, at most SIZE
@@ -159,20 +189,11 @@ struct JobParams {
 };
 // Groups the pairs (row·top_k + pick) of n picks by expert, and cuts each expert's into jobs; jobs
 // that are left over have a count of 0. Pairs of no expert of the table are in no job. The order of
-// an expert's pairs is any. One threadgroup.
-[[max_total_threads_per_threadgroup(1024)]]
-kernel void expert_jobs(device const int* picks [[buffer(0)]],
-                        device ExpertJob* jobs [[buffer(1)]],
-                        device uint* pairs [[buffer(2)]],
-                        constant JobParams& p [[buffer(3)]],
-                        uint i0 [[thread_position_in_threadgroup]],
-                        uint lane [[thread_index_in_simdgroup]],
-                        uint sg [[simdgroup_index_in_threadgroup]],
-                        uint threads [[threads_per_threadgroup]]) {
-  threadgroup atomic_uint counts[SIZE];
-  threadgroup uint first_pair[SIZE];
-  threadgroup uint first_job[SIZE];
-  threadgroup uint used[1];
+// an expert's pairs is any. For one threadgroup, whose memory counts, first_pair, first_job and
+// used are.
+inline void group_pairs(device const int* picks, device ExpertJob* jobs, device uint* pairs, threadgroup atomic_uint* counts,
+                        threadgroup uint* first_pair, threadgroup uint* first_job, threadgroup uint* used, constant JobParams& p, uint i0,
+                        uint lane, uint sg, uint threads) {
   for (uint e = i0; e < SIZE; e += threads) atomic_store_explicit(&counts[e], 0u, memory_order_relaxed);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint i = i0; i < p.n; i += threads) {
@@ -217,4 +238,51 @@ kernel void expert_jobs(device const int* picks [[buffer(0)]],
     const int e = picks[i];
     if (e >= 0 && uint(e) < p.experts) pairs[atomic_fetch_add_explicit(&counts[e], 1u, memory_order_relaxed)] = i;
   }
+}
+
+// One threadgroup.
+[[max_total_threads_per_threadgroup(1024)]]
+kernel void expert_jobs(device const int* picks [[buffer(0)]],
+                        device ExpertJob* jobs [[buffer(1)]],
+                        device uint* pairs [[buffer(2)]],
+                        constant JobParams& p [[buffer(3)]],
+                        uint i0 [[thread_position_in_threadgroup]],
+                        uint lane [[thread_index_in_simdgroup]],
+                        uint sg [[simdgroup_index_in_threadgroup]],
+                        uint threads [[threads_per_threadgroup]]) {
+  threadgroup atomic_uint counts[SIZE];
+  threadgroup uint first_pair[SIZE];
+  threadgroup uint first_job[SIZE];
+  threadgroup uint used[1];
+  group_pairs(picks, jobs, pairs, counts, first_pair, first_job, used, p, i0, lane, sg, threads);
+}
+
+// route and expert_jobs of at most ROWS rows: a simdgroup chooses for each row, and then all group
+// the pairs. One threadgroup of as many simdgroups as there are rows.
+[[max_total_threads_per_threadgroup(1024)]]
+kernel void route_jobs(device const float* scores [[buffer(0)]],
+                       device const float* bias [[buffer(1)]],
+                       device int* picks [[buffer(2)]],
+                       device float* weights [[buffer(3)]],
+                       device ExpertJob* jobs [[buffer(4)]],
+                       device uint* pairs [[buffer(5)]],
+                       constant RouteParams& p [[buffer(6)]],
+                       constant JobParams& q [[buffer(7)]],
+                       uint i0 [[thread_position_in_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint row [[simdgroup_index_in_threadgroup]],
+                       uint threads [[threads_per_threadgroup]]) {
+  threadgroup uint keys[ROWS * EXPERTS];
+  threadgroup float sums[ROWS * SUMS];
+  threadgroup uint group_keys[ROWS * SUMS];
+  threadgroup uint chosen[ROWS * CHOSEN];
+  threadgroup atomic_uint counts[SIZE];
+  threadgroup uint first_pair[SIZE];
+  threadgroup uint first_job[SIZE];
+  threadgroup uint used[1];
+  const ulong at = ulong(row) * TOPK;
+  route_row(scores + ulong(row) * EXPERTS, bias, picks + at, weights + at, jobs, pairs, keys + row * EXPERTS, sums + row * SUMS,
+            group_keys + row * SUMS, chosen + row * CHOSEN, p, lane);
+  threadgroup_barrier(mem_flags::mem_device);  // all picks are there
+  group_pairs(picks, jobs, pairs, counts, first_pair, first_job, used, q, i0, lane, row, threads);
 }

@@ -31,6 +31,8 @@ func routeCases() []testCase {
 		{rows: 7, experts: 5, topK: 1, rule: softmax},
 		{rows: 1, experts: 1, topK: 1, rule: softmax},
 		{rows: 70, experts: 33, topK: 6, rule: softmax, broken: 9},
+		{rows: 32, experts: 128, topK: 8, rule: softmax, broken: 3},
+		{rows: 9, experts: 70, topK: 5, rule: whole},
 		{rows: 4, experts: 64, topK: 6, rule: sigmoid},
 		{rows: 4, experts: 256, topK: 8, rule: grouped, bias: true},
 		{rows: 3, experts: 64, topK: 33, rule: sigmoid, bias: true},
@@ -40,7 +42,10 @@ func routeCases() []testCase {
 	} {
 		for _, ties := range []bool{false, true} {
 			name := fmt.Sprintf("route/rows=%d/experts=%d/topk=%d/%+v/bias=%t/ties=%t", c.rows, c.experts, c.topK, c.rule, c.bias, ties)
-			all = append(all, testCase{name, func(s *setup) { routes(s, c, ties) }})
+			all = append(all, testCase{name, func(s *setup) { routes(s, c, ties, false) }})
+			if c.rows > 1 && !ties {
+				all = append(all, testCase{name + "/experts", func(s *setup) { routes(s, c, ties, true) }})
+			}
 		}
 	}
 	return all
@@ -48,8 +53,8 @@ func routeCases() []testCase {
 
 // routes compares picks with the definition, and weights within what exponentials and sums are off
 // by. Scores are multiples of a quarter, so that no key but an equal one is near another; with ties
-// they are few.
-func routes(s *setup, c routeShape, ties bool) {
+// they are few. With experts, those that were chosen are computed in the same Submit.
+func routes(s *setup, c routeShape, ties, experts bool) {
 	scores, bias := make([]float32, c.rows*c.experts), make([]float32, c.experts)
 	for i := range scores {
 		scores[i] = float32(s.rng.IntN(160)-80) / 4
@@ -95,7 +100,43 @@ func routes(s *setup, c routeShape, ties bool) {
 	picks.expectBytes(intBytes(wantPicks))
 	weights.expect(want, limit)
 	gpu.Encode(&s.cmds, op)
+	if experts {
+		s.routedExperts(&op, func(row int) bool { _, ok := broken[row]; return !ok })
+	}
 	s.run()
+}
+
+// routedExperts has the experts computed that a Route chooses, all of which have the same matrices:
+// so a row's results are alike, whichever it chose. Rows that are not whole choose none.
+func (s *setup) routedExperts(r *gpu.Route, whole func(row int) bool) {
+	const dim, inner = 8, 4
+	shape := expertShape{dim: dim, inner: inner}
+	gate, up, down := shape.one(s, 0)
+	data, n := s.normal(r.Rows*dim), r.Rows*r.TopK
+	y, scratch := s.output("Y", n*dim), s.output("Scratch", n*2*inner)
+	table := &gpu.ExpertTable{Experts: slices.Repeat([]gpu.Expert{{Gate: gate.Matrix, Up: up.Matrix, Down: down.Matrix}}, r.Experts)}
+	want, limit := make([]float64, n*dim), make([]float64, n*dim)
+	for row := range r.Rows {
+		v, off := shape.product(s, [3]*weights{gate, up, down}, float64s(data[row*dim:(row+1)*dim]))
+		for p := row * r.TopK; p < (row+1)*r.TopK; p++ {
+			copy(want[p*dim:], v)
+			copy(limit[p*dim:], off)
+		}
+	}
+	y.where(func(i int) bool { return whole(i / dim / r.TopK) }).expect(want, limit)
+	gpu.Encode(&s.cmds, gpu.Experts{X: s.input("X", data).view(), Y: y.view(), Scratch: scratch.view(), Rows: r.Rows, TopK: r.TopK, Table: table,
+		Picks: gpu.List[int32]{At: r.Picks}})
+}
+
+// product is what an expert without biases makes of a row, and how far it may be off.
+func (e *expertShape) product(s *setup, m [3]*weights, x []float64) (y, off []float64) {
+	g, gOff := m[0].times(s.held(m[0], x, nil))
+	u, uOff := m[1].times(s.held(m[1], x, nil))
+	h, hOff := make([]float64, e.inner), make([]float64, e.inner)
+	for j := range h {
+		h[j], hOff[j] = gated(e.clamp, g[j], gOff[j], u[j], uOff[j])
+	}
+	return m[2].times(s.held(m[2], h, hOff))
 }
 
 // define is the definition of routing, in float64.

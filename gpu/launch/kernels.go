@@ -72,6 +72,7 @@ var kernelDefines = map[string][]string{
 	"matmul":                 {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIAS"},
 	"route":                  {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS", "JOBS"},
 	"expert_jobs":            {"SIZE"},
+	"route_jobs":             {"EXPERTS", "TOPK", "SIGMOID", "NORM", "BIAS", "GROUPED", "ROWS", "SIZE"},
 	"matmuls":                {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIAS"},
 	"matmul_swiglu":          {defineCoding, "LAYOUT", "WIDE", "XROWS"},
 	"experts_product":        {defineCoding, "LAYOUT", "WIDE", "XROWS", "BIASED", "WHICH"},

@@ -4,7 +4,7 @@ import "github.com/moeflux/moeflux-actor/gpu"
 
 // transfer appends a step that copies or clears memory.
 func (x *encoder) transfer(op gpu.Op, do func(x *encoder, s *step) error) {
-	x.routed = nil // picks may be others now
+	x.routed = routed{} // picks may be others now
 	x.steps = append(x.steps, step{op: op, index: x.at, other: do})
 }
 
