@@ -9,8 +9,8 @@ import (
 
 type attentionRow struct{ row, pos, pages, pageRows uint32 }
 
-// tile is some rows of a sequence that follow one another.
-type tile struct{ entry, rows uint32 }
+// attentionTile is some rows of a sequence that follow one another.
+type attentionTile struct{ entry, rows uint32 }
 
 type attentionParams struct {
 	heads, group, blocks, qRow, qHead, kvDim, vDim, kvGroup, per, parts, window uint32
@@ -142,7 +142,7 @@ func (a *attending) partsOf(rows []attentionRow, per int) int {
 }
 
 // spansOf returns over how many spans, at most, the rows of a tile look.
-func (a *attending) spansOf(rows []attentionRow, tiles []tile) int {
+func (a *attending) spansOf(rows []attentionRow, tiles []attentionTile) int {
 	const size = attentionChunk * attentionSpan
 	most := 0
 	for _, t := range tiles {
@@ -232,7 +232,7 @@ func (a *attending) many(rows []attentionRow) {
 // cut puts rows into tiles of at most n rows of a sequence. Those of the last rows, which look back
 // farthest, come first, then those of the first rows, from the shortest on: threadgroups are dealt
 // out to processors in turn, and so each gets long and short ones.
-func (a *attending) cut(rows []attentionRow, n int) []tile {
+func (a *attending) cut(rows []attentionRow, n int) []attentionTile {
 	l := &a.lists
 	l.tiles = l.tiles[:0]
 	for i := 0; i < len(rows); {
@@ -240,7 +240,7 @@ func (a *attending) cut(rows []attentionRow, n int) []tile {
 		for end < len(rows) && end < i+n && rows[end].pages == rows[i].pages {
 			end++
 		}
-		l.tiles = append(l.tiles, tile{uint32(i), uint32(end - i)})
+		l.tiles = append(l.tiles, attentionTile{uint32(i), uint32(end - i)})
 		i = end
 	}
 	slices.Reverse(l.tiles)

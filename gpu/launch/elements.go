@@ -8,12 +8,12 @@ const elementThreads = 256
 // elements ends a launch with one thread for each of n elements.
 func (x *encoder) elements(n int) { x.end(elementThreads, ceil(n, elementThreads)) }
 
-type countParams struct{ n uint32 }
+type addParams struct{ n uint32 }
 
 func (x *encoder) add(o *gpu.Add) {
 	x.begin(o, "add")
 	x.views(o.A, o.B, o.Y)
-	constants(x, countParams{uint32(o.N)})
+	constants(x, addParams{uint32(o.N)})
 	x.elements(o.N)
 }
 

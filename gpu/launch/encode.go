@@ -74,7 +74,7 @@ func (x *encoder) encode(ops []gpu.Op, plain bool) (int, error) {
 // lists are what operations build their tables in.
 type lists struct {
 	rows    []attentionRow
-	tiles   []tile
+	tiles   []attentionTile
 	appends []appendRow
 	conv    []convRow
 	last    []convRow

@@ -297,7 +297,8 @@ func (x *encoder) tableAt(offset int) {
 	x.args = append(x.args, argument{source: fromTables, offset: offset})
 }
 
-// constants binds v's bytes, which mirror the parameter's type.
+// constants binds v's bytes. Its type mirrors the parameter's, whose name it has (addParams for the
+// shader's AddParams): TestParameters compares the two.
 func constants[T any](x *encoder, v T) {
 	n := int(unsafe.Sizeof(v))
 	x.args = append(x.args, argument{source: fromConstants, offset: len(x.constants), n: n})

@@ -74,11 +74,15 @@ func (x *encoder) gatedNorm(o *gpu.GatedNorm) {
 	x.end(32*normTeam, ceil(o.Vectors, normTeam))
 }
 
-// layerNorm has the parameters of gated_norm.
+type layerNormParams struct {
+	vectors, dim uint32
+	eps          float32
+}
+
 func (x *encoder) layerNorm(o *gpu.LayerNorm) {
 	x.begin(o, "layer_norm")
 	x.views(o.X, o.W, o.B, o.Y)
-	constants(x, gatedNormParams{uint32(o.Vectors), uint32(o.Dim), o.Eps})
+	constants(x, layerNormParams{uint32(o.Vectors), uint32(o.Dim), o.Eps})
 	x.end(32*normTeam, ceil(o.Vectors, normTeam))
 }
 
