@@ -52,6 +52,10 @@ type blockKind struct {
 type blockTable struct {
 	short [2]blockKernel
 	whole map[blockKind]blockKernel
+	// arrange arranges a row of X for kernels of blocks of 32 with one row, see shortEight: eights
+	// of groups, at least one. of are s and S of the groups, and less is Least, negated. nil: there
+	// are no such kernels.
+	arrange func(dst, x, of *byte, eights, less int)
 }
 
 // of returns the kernel for a format.
@@ -138,22 +142,80 @@ func dotCodes(q, x []int8) (dot int32) {
 	return dot
 }
 
-// rowArgs is what a oneWhole kernel computes: blockArgs of blocks of 256, for rows of W as they are
-// stored and one row of X, with the lanes added up. The generator knows the offsets of the fields.
+// rowArgs is what the kernels of one row of X compute: blockArgs, for rows of W as they are stored,
+// with the lanes added up. The generator knows the offsets of the fields.
 type rowArgs struct {
-	w            unsafe.Pointer // the rows
-	rows, blocks int            // how many, and blocks of each
-	x, of, sums  unsafe.Pointer // of the row of X: int8, s and S of blocks, sums of 16
-	y            unsafe.Pointer // float32 [rows]
-	whole        *quant.Whole   // memory for what is unpacked of a block
+	w    unsafe.Pointer // the rows
+	rows int            // how many
+	// How much each row has: of blocks of 256, blocks; of blocks of 32, eights of them.
+	blocks int
+	// Of blocks of 256 the row's int8, s and S of blocks, and sums of 16. Of blocks of 32 x is what
+	// arrangeRow makes, and the others are nil.
+	x, of, sums unsafe.Pointer
+	y           unsafe.Pointer // float32 [rows]
+	whole       *quant.Whole   // memory for what is unpacked of a block
+	// back is how many bytes before the end of the last eight another eight begins that ends with
+	// the row, 0 if the eights are the row.
+	back int
 }
 
-// mulOne is mulBlocks for one row of X.
-func (s *blockScratch) mulOne(one blockKernel, w *matrix, o0, o1 int, x []byte, y []float32) {
-	blocks := w.cols / wholeGroup
-	s.row = rowArgs{w: unsafe.Pointer(&w.row(o0)[0]), rows: o1 - o0, blocks: blocks, x: unsafe.Pointer(&x[0]), of: unsafe.Pointer(&x[w.cols]),
-		sums: unsafe.Pointer(&x[w.cols+8*blocks]), y: unsafe.Pointer(&y[o0:o1][0]), whole: &grow(&s.wholes, 1)[0]}
+// mulOne is mulBlocks for one row of X. It returns false if there is no kernel for such rows.
+func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []float32) bool {
+	one, b := k.codings[w.format.Coding()].oneRow, w.format.Block()
+	if one == nil || w.cols < wholeGroup {
+		return false
+	}
+	s.row = rowArgs{w: unsafe.Pointer(&w.row(o0)[0]), rows: o1 - o0, blocks: w.cols / wholeGroup, y: unsafe.Pointer(&y[o0:o1][0])}
+	if b.Len == wholeGroup {
+		s.row.x, s.row.of = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[w.cols])
+		s.row.sums, s.row.whole = unsafe.Pointer(&x[w.cols+8*s.row.blocks]), &grow(&s.wholes, 1)[0]
+	} else {
+		k.arrangeRow(s, w.cols, x, b)
+	}
 	one((*byte)(unsafe.Pointer(&s.row)))
+	return true
+}
+
+// shortEight is eight groups of 32 inputs of a row of X as kernels of blocks of 32 take them. The
+// generator knows the offsets of the fields.
+type shortEight struct {
+	// x has 64 inputs of groups p and p+4 for p from 0 to 3: the first 16 of both, then the others.
+	x           [wholeGroup]int8
+	scale, sums [blockLanes]float32 // s and S
+	less        [blockLanes]int32   // the sum of the int8 times the format's Least, negated
+}
+
+// shortRest is the last eight of a row whose groups are not eights. It has zeros where the eight
+// before had groups. Number i of order is the lane of the eight that is lane i of y, and mask tells
+// lanes that are.
+type shortRest struct {
+	shortEight
+	order, mask [blockLanes]uint32
+}
+
+// arrangeRow sets s.row to a row of X.
+func (k *kernels) arrangeRow(s *blockScratch, cols int, x []byte, b *quant.Block) {
+	const eightBytes = int(unsafe.Sizeof(shortEight{}))
+	eights, left := s.row.blocks, cols%wholeGroup/b.Len
+	mem := growBytes(&s.arranged, (eights+1)*eightBytes+int(unsafe.Sizeof(shortRest{})))
+	k.blocks.arrange(&mem[0], &x[0], &x[cols], eights, -int(b.Least))
+	s.row.x = unsafe.Pointer(&mem[0])
+	if left == 0 {
+		return
+	}
+	clear(s.last[:])
+	clear(s.of[:])
+	copy(s.last[wholeGroup-left*b.Len:], x[eights*wholeGroup:cols])
+	copy(s.of[8*(blockLanes-left):], x[cols+8*blockLanes*eights:cols+8*cols/b.Len])
+	rest := (*shortRest)(unsafe.Pointer(&mem[eights*eightBytes]))
+	k.blocks.arrange(&mem[eights*eightBytes], &s.last[0], &s.of[0], 1, -int(b.Least))
+	for i := range rest.order {
+		rest.order[i], rest.mask[i] = uint32(i+blockLanes-left)%blockLanes, 0
+		if i < left {
+			rest.mask[i] = ^uint32(0)
+		}
+	}
+	s.row.back = (blockLanes - left) * b.Size
 }
 
 // sumLanes adds up the lanes of a row of X.
@@ -168,6 +230,10 @@ type blockScratch struct {
 	codes          []int8
 	scales, biases []float32
 	wholes         []quant.Whole
+	// See kernels.arrangeRow: what it arranges, and the groups of the row that are not eights.
+	arranged []byte
+	last     [wholeGroup]byte
+	of       [8 * blockLanes]byte
 }
 
 // parts returns memory for a row of w that is taken apart.
@@ -190,8 +256,7 @@ func (k *kernels) mulSplit(s *blockScratch, w *matrix, o0, o1 int, x, y []float3
 // rows of X, which stays in the cache while all rows pass.
 func (k *kernels) mulBlocks(s *blockScratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	b, stored := w.format.Block(), &k.codings[w.format.Coding()]
-	if i1-i0 == 1 && stored.oneWhole != nil {
-		s.mulOne(stored.oneWhole, w, o0, o1, in.bytes(i0), out.floats(i0))
+	if i1-i0 == 1 && k.mulOne(s, w, o0, o1, in.bytes(i0), out.floats(i0)) {
 		return
 	}
 	codes, scales, biases := s.parts(w)

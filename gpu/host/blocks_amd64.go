@@ -16,12 +16,15 @@ var avx2Blocks = blockTable{
 	whole: map[blockKind]blockKernel{
 		{16, true}: wholeDotG16BiasedAVX2, {32, false}: wholeDotG32AVX2, {32, true}: wholeDotG32BiasedAVX2,
 	},
+	arrange: arrangeShortAVX2,
 }
 
-// oneWholes are the products of such blocks as they are with one row of X.
-var oneWholes = map[quant.Coding]blockKernel{
+// oneRows are the products of blocks as they are with one row of X.
+var oneRows = map[quant.Coding]blockKernel{
 	quant.CodingQ6K: oneWholeQ6KAVX2, quant.CodingQ5K: oneWholeQ5KAVX2, quant.CodingQ4K: oneWholeQ4KAVX2, quant.CodingIQ4XS: oneWholeIQ4XSAVX2,
 	quant.CodingQ3K: oneWholeQ3KAVX2, quant.CodingQ2K: oneWholeQ2KAVX2,
+	quant.CodingQ8x0: oneShortQ80AVX2, quant.CodingQ5x1: oneShortQ51AVX2, quant.CodingQ5x0: oneShortQ50AVX2, quant.CodingQ4x1: oneShortQ41AVX2,
+	quant.CodingQ4x0: oneShortQ40AVX2, quant.CodingIQ4NL: oneShortIQ4NLAVX2, quant.CodingMXFP4B: oneShortMXFP4AVX2,
 }
 
 // finished returns the kernel that adds the groups that eights leaves over.
@@ -54,7 +57,7 @@ func withBlocks(t *codingTable) *codingTable {
 			t[c].split = func(codes []int8, scales, biases []float32, row []byte) {
 				splitBlocks(c, &codes[0], &scales[0], unsafe.SliceData(biases), &row[0], len(codes)/b.Len)
 			}
-			t[c].oneWhole = oneWholes[c]
+			t[c].oneRow = oneRows[c]
 			if whole := wholes[c]; whole != nil {
 				t[c].whole = func(codes []int8, wholes []quant.Whole, row []byte) {
 					whole(&codes[0], (*byte)(unsafe.Pointer(&wholes[0])), &row[0], len(wholes))

@@ -9,6 +9,11 @@ package host
 //go:noescape
 func splitQ80AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// oneShortQ80AVX2 multiplies rows of Q8_0, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortQ80AVX2(a *byte)
+
 // splitQ6KAVX2 takes blocks of Q6_K apart, at least one, see quant.Block.Split.
 //
 //go:noescape
@@ -29,10 +34,20 @@ func oneWholeQ6KAVX2(a *byte)
 //go:noescape
 func splitQ51AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// oneShortQ51AVX2 multiplies rows of Q5_1, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortQ51AVX2(a *byte)
+
 // splitQ50AVX2 takes blocks of Q5_0 apart, at least one, see quant.Block.Split.
 //
 //go:noescape
 func splitQ50AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// oneShortQ50AVX2 multiplies rows of Q5_0, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortQ50AVX2(a *byte)
 
 // splitQ5KAVX2 takes blocks of Q5_K apart, at least one, see quant.Block.Split.
 //
@@ -54,10 +69,20 @@ func oneWholeQ5KAVX2(a *byte)
 //go:noescape
 func splitQ41AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// oneShortQ41AVX2 multiplies rows of Q4_1, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortQ41AVX2(a *byte)
+
 // splitQ40AVX2 takes blocks of Q4_0 apart, at least one, see quant.Block.Split.
 //
 //go:noescape
 func splitQ40AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// oneShortQ40AVX2 multiplies rows of Q4_0, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortQ40AVX2(a *byte)
 
 // splitQ4KAVX2 takes blocks of Q4_K apart, at least one, see quant.Block.Split.
 //
@@ -79,6 +104,11 @@ func oneWholeQ4KAVX2(a *byte)
 //go:noescape
 func splitIQ4NLAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// oneShortIQ4NLAVX2 multiplies rows of IQ4_NL, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortIQ4NLAVX2(a *byte)
+
 // splitIQ4XSAVX2 takes blocks of IQ4_XS apart, at least one, see quant.Block.Split.
 //
 //go:noescape
@@ -98,6 +128,11 @@ func oneWholeIQ4XSAVX2(a *byte)
 //
 //go:noescape
 func splitMXFP4AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// oneShortMXFP4AVX2 multiplies rows of MXFP4, as they are stored, by one row of X. a points to a rowArgs.
+//
+//go:noescape
+func oneShortMXFP4AVX2(a *byte)
 
 // splitQ3KAVX2 takes blocks of Q3_K apart, at least one, see quant.Block.Split.
 //
@@ -193,6 +228,11 @@ func blockDotAVX2(a *byte)
 //
 //go:noescape
 func blockDotBiasedAVX2(a *byte)
+
+// arrangeShortAVX2 arranges eights of groups of 32 inputs, at least one, for oneShort kernels of a format with that Least, negated.
+//
+//go:noescape
+func arrangeShortAVX2(dst *byte, x *byte, of *byte, eights int, least int)
 
 // halvesAVX2 writes blocks of 32 fp16, at least 1, to dst.
 //

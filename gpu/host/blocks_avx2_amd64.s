@@ -38,6 +38,231 @@ DATA avx2bytesf0f0f0f<>+24(SB)/4, $0x0f0f0f0f
 DATA avx2bytesf0f0f0f<>+28(SB)/4, $0x0f0f0f0f
 GLOBL avx2bytesf0f0f0f<>(SB), RODATA|NOPTR, $32
 
+// func oneShortQ80AVX2(a *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·oneShortQ80AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y0
+	MOVQ    48(AX), DX
+	MOVQ    64(AX), BX
+	MOVQ    8(AX), SI
+
+oneShortQ80AVX2_row:
+	MOVQ  24(AX), DI
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R8
+
+oneShortQ80AVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	PREFETCHT0  4288(CX)
+	PREFETCHT0  4352(CX)
+	VMOVDQU     2(CX), X2
+	VINSERTI128 $0x01, 138(CX), Y2, Y2
+	VMOVDQU     18(CX), X3
+	VINSERTI128 $0x01, 154(CX), Y3, Y3
+	VMOVDQU     (DI), Y4
+	VPSIGNB     Y2, Y4, Y4
+	VPABSB      Y2, Y2
+	VPMADDUBSW  Y4, Y2, Y2
+	VPMADDWD    Y0, Y2, Y2
+	VMOVDQU     32(DI), Y4
+	VPSIGNB     Y3, Y4, Y4
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VPADDD      Y3, Y2, Y2
+	VMOVDQU     36(CX), X3
+	VINSERTI128 $0x01, 172(CX), Y3, Y3
+	VMOVDQU     52(CX), X4
+	VINSERTI128 $0x01, 188(CX), Y4, Y4
+	VMOVDQU     64(DI), Y5
+	VPSIGNB     Y3, Y5, Y5
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y5, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VMOVDQU     96(DI), Y5
+	VPSIGNB     Y4, Y5, Y5
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y0, Y4, Y4
+	VPADDD      Y4, Y3, Y3
+	VMOVDQU     70(CX), X4
+	VINSERTI128 $0x01, 206(CX), Y4, Y4
+	VMOVDQU     86(CX), X5
+	VINSERTI128 $0x01, 222(CX), Y5, Y5
+	VMOVDQU     128(DI), Y6
+	VPSIGNB     Y4, Y6, Y6
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y6, Y4, Y4
+	VPMADDWD    Y0, Y4, Y4
+	VMOVDQU     160(DI), Y6
+	VPSIGNB     Y5, Y6, Y6
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y6, Y5, Y5
+	VPMADDWD    Y0, Y5, Y5
+	VPADDD      Y5, Y4, Y4
+	VMOVDQU     104(CX), X5
+	VINSERTI128 $0x01, 240(CX), Y5, Y5
+	VMOVDQU     120(CX), X6
+	VINSERTI128 $0x01, 256(CX), Y6, Y6
+	VMOVDQU     192(DI), Y7
+	VPSIGNB     Y5, Y7, Y7
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y0, Y5, Y5
+	VMOVDQU     224(DI), Y7
+	VPSIGNB     Y6, Y7, Y7
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y0, Y6, Y6
+	VPADDD      Y6, Y5, Y5
+	VPUNPCKLDQ  Y3, Y2, Y6
+	VPUNPCKHDQ  Y3, Y2, Y2
+	VPADDD      Y2, Y6, Y6
+	VPUNPCKLDQ  Y5, Y4, Y2
+	VPUNPCKHDQ  Y5, Y4, Y3
+	VPADDD      Y3, Y2, Y2
+	VPUNPCKLQDQ Y2, Y6, Y3
+	VPUNPCKHQDQ Y2, Y6, Y2
+	VPADDD      Y2, Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPXOR       X2, X2, X2
+	VPINSRW     $0x00, (CX), X2, X2
+	VPINSRW     $0x01, 34(CX), X2, X2
+	VPINSRW     $0x02, 68(CX), X2, X2
+	VPINSRW     $0x03, 102(CX), X2, X2
+	VPINSRW     $0x04, 136(CX), X2, X2
+	VPINSRW     $0x05, 170(CX), X2, X2
+	VPINSRW     $0x06, 204(CX), X2, X2
+	VPINSRW     $0x07, 238(CX), X2, X2
+	VCVTPH2PS   X2, Y2
+	VMULPS      256(DI), Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $0x00000110, CX
+	ADDQ        $0x00000160, DI
+	DECQ        R8
+	JNZ         oneShortQ80AVX2_eight
+	TESTQ       BX, BX
+	JZ          oneShortQ80AVX2_whole
+	SUBQ        BX, CX
+	VMOVDQU     2(CX), X2
+	VINSERTI128 $0x01, 138(CX), Y2, Y2
+	VMOVDQU     18(CX), X3
+	VINSERTI128 $0x01, 154(CX), Y3, Y3
+	VMOVDQU     (DI), Y4
+	VPSIGNB     Y2, Y4, Y4
+	VPABSB      Y2, Y2
+	VPMADDUBSW  Y4, Y2, Y2
+	VPMADDWD    Y0, Y2, Y2
+	VMOVDQU     32(DI), Y4
+	VPSIGNB     Y3, Y4, Y4
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VPADDD      Y3, Y2, Y2
+	VMOVDQU     36(CX), X3
+	VINSERTI128 $0x01, 172(CX), Y3, Y3
+	VMOVDQU     52(CX), X4
+	VINSERTI128 $0x01, 188(CX), Y4, Y4
+	VMOVDQU     64(DI), Y5
+	VPSIGNB     Y3, Y5, Y5
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y5, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VMOVDQU     96(DI), Y5
+	VPSIGNB     Y4, Y5, Y5
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y0, Y4, Y4
+	VPADDD      Y4, Y3, Y3
+	VMOVDQU     70(CX), X4
+	VINSERTI128 $0x01, 206(CX), Y4, Y4
+	VMOVDQU     86(CX), X5
+	VINSERTI128 $0x01, 222(CX), Y5, Y5
+	VMOVDQU     128(DI), Y6
+	VPSIGNB     Y4, Y6, Y6
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y6, Y4, Y4
+	VPMADDWD    Y0, Y4, Y4
+	VMOVDQU     160(DI), Y6
+	VPSIGNB     Y5, Y6, Y6
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y6, Y5, Y5
+	VPMADDWD    Y0, Y5, Y5
+	VPADDD      Y5, Y4, Y4
+	VMOVDQU     104(CX), X5
+	VINSERTI128 $0x01, 240(CX), Y5, Y5
+	VMOVDQU     120(CX), X6
+	VINSERTI128 $0x01, 256(CX), Y6, Y6
+	VMOVDQU     192(DI), Y7
+	VPSIGNB     Y5, Y7, Y7
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y0, Y5, Y5
+	VMOVDQU     224(DI), Y7
+	VPSIGNB     Y6, Y7, Y7
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y0, Y6, Y6
+	VPADDD      Y6, Y5, Y5
+	VPUNPCKLDQ  Y3, Y2, Y6
+	VPUNPCKHDQ  Y3, Y2, Y2
+	VPADDD      Y2, Y6, Y6
+	VPUNPCKLDQ  Y5, Y4, Y2
+	VPUNPCKHDQ  Y5, Y4, Y3
+	VPADDD      Y3, Y2, Y2
+	VPUNPCKLQDQ Y2, Y6, Y3
+	VPUNPCKHQDQ Y2, Y6, Y2
+	VPADDD      Y2, Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPXOR       X2, X2, X2
+	VPINSRW     $0x00, (CX), X2, X2
+	VPINSRW     $0x01, 34(CX), X2, X2
+	VPINSRW     $0x02, 68(CX), X2, X2
+	VPINSRW     $0x03, 102(CX), X2, X2
+	VPINSRW     $0x04, 136(CX), X2, X2
+	VPINSRW     $0x05, 170(CX), X2, X2
+	VPINSRW     $0x06, 204(CX), X2, X2
+	VPINSRW     $0x07, 238(CX), X2, X2
+	VCVTPH2PS   X2, Y2
+	VMULPS      256(DI), Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VMOVDQU     352(DI), Y2
+	VPERMPS     Y3, Y2, Y3
+	VANDPS      384(DI), Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $0x00000110, CX
+	ADDQ        $0x00000160, DI
+
+oneShortQ80AVX2_whole:
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          oneShortQ80AVX2_row
+	VZEROUPPER
+	RET
+
+DATA avx2pair10001<>+0(SB)/4, $0x00010001
+DATA avx2pair10001<>+4(SB)/4, $0x00010001
+DATA avx2pair10001<>+8(SB)/4, $0x00010001
+DATA avx2pair10001<>+12(SB)/4, $0x00010001
+DATA avx2pair10001<>+16(SB)/4, $0x00010001
+DATA avx2pair10001<>+20(SB)/4, $0x00010001
+DATA avx2pair10001<>+24(SB)/4, $0x00010001
+DATA avx2pair10001<>+28(SB)/4, $0x00010001
+GLOBL avx2pair10001<>(SB), RODATA|NOPTR, $32
+
 // func splitQ6KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·splitQ6KAVX2(SB), NOSPLIT, $0-40
@@ -220,7 +445,7 @@ wholeQ6KAVX2_block:
 	RET
 
 // func oneWholeQ6KAVX2(a *byte)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ6KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
@@ -238,6 +463,10 @@ oneWholeQ6KAVX2_row:
 	MOVQ  16(AX), R10
 
 oneWholeQ6KAVX2_block:
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
+	PREFETCHT0   4224(DX)
+	PREFETCHT0   4288(DX)
 	VPMOVSXBW    192(DX), Y3
 	VMOVDQU      Y3, (CX)
 	VPBROADCASTW 208(DX), X4
@@ -431,6 +660,864 @@ DATA avx2bytes10101010<>+24(SB)/4, $0x10101010
 DATA avx2bytes10101010<>+28(SB)/4, $0x10101010
 GLOBL avx2bytes10101010<>(SB), RODATA|NOPTR, $32
 
+// func oneShortQ51AVX2(a *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·oneShortQ51AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y1
+	LEAQ    avx2topBits<>+0(SB), DX
+	MOVQ    48(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    8(AX), DI
+
+oneShortQ51AVX2_row:
+	MOVQ  24(AX), R8
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R9
+
+oneShortQ51AVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	VMOVDQU     8(CX), X3
+	VINSERTI128 $0x01, 104(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	MOVBQZX     4(CX), R10
+	VMOVQ       (DX)(R10*8), X5
+	MOVBQZX     5(CX), R10
+	VMOVHPS     (DX)(R10*8), X5, X5
+	MOVBQZX     100(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     101(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y3, Y3
+	MOVBQZX     6(CX), R10
+	VMOVQ       (DX)(R10*8), X5
+	MOVBQZX     7(CX), R10
+	VMOVHPS     (DX)(R10*8), X5, X5
+	MOVBQZX     102(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     103(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y4, Y4
+	VPMADDUBSW  (R8), Y3, Y3
+	VPMADDUBSW  32(R8), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     32(CX), X4
+	VINSERTI128 $0x01, 128(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	MOVBQZX     28(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     29(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	MOVBQZX     124(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     125(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y4, Y4
+	MOVBQZX     30(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     31(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	MOVBQZX     126(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     127(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y5, Y5
+	VPMADDUBSW  64(R8), Y4, Y4
+	VPMADDUBSW  96(R8), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     56(CX), X5
+	VINSERTI128 $0x01, 152(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	MOVBQZX     52(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     53(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     148(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     149(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y5, Y5
+	MOVBQZX     54(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     55(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     150(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     151(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y6, Y6
+	VPMADDUBSW  128(R8), Y5, Y5
+	VPMADDUBSW  160(R8), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     80(CX), X6
+	VINSERTI128 $0x01, 176(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	MOVBQZX     76(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     77(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     172(CX), R10
+	VMOVQ       (DX)(R10*8), X9
+	MOVBQZX     173(CX), R10
+	VMOVHPS     (DX)(R10*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y6, Y6
+	MOVBQZX     78(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     79(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     174(CX), R10
+	VMOVQ       (DX)(R10*8), X9
+	MOVBQZX     175(CX), R10
+	VMOVHPS     (DX)(R10*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y7, Y7
+	VPMADDUBSW  192(R8), Y6, Y6
+	VPMADDUBSW  224(R8), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VMOVD       (CX), X3
+	VPINSRD     $0x01, 24(CX), X3, X3
+	VPINSRD     $0x02, 48(CX), X3, X3
+	VPINSRD     $0x03, 72(CX), X3, X3
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X3, X3
+	VMOVD       96(CX), X5
+	VPINSRD     $0x01, 120(CX), X5, X5
+	VPINSRD     $0x02, 144(CX), X5, X5
+	VPINSRD     $0x03, 168(CX), X5, X5
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X5, X5
+	VPUNPCKLQDQ X5, X3, X6
+	VCVTPH2PS   X6, Y7
+	VPUNPCKHQDQ X5, X3, X6
+	VCVTPH2PS   X6, Y3
+	VMULPS      256(R8), Y7, Y7
+	VMULPS      Y7, Y4, Y4
+	VMULPS      288(R8), Y3, Y3
+	VADDPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x000000c0, CX
+	ADDQ        $0x00000160, R8
+	DECQ        R9
+	JNZ         oneShortQ51AVX2_eight
+	TESTQ       SI, SI
+	JZ          oneShortQ51AVX2_whole
+	SUBQ        SI, CX
+	VMOVDQU     8(CX), X3
+	VINSERTI128 $0x01, 104(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	MOVBQZX     4(CX), R9
+	VMOVQ       (DX)(R9*8), X5
+	MOVBQZX     5(CX), R9
+	VMOVHPS     (DX)(R9*8), X5, X5
+	MOVBQZX     100(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     101(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y3, Y3
+	MOVBQZX     6(CX), R9
+	VMOVQ       (DX)(R9*8), X5
+	MOVBQZX     7(CX), R9
+	VMOVHPS     (DX)(R9*8), X5, X5
+	MOVBQZX     102(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     103(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y4, Y4
+	VPMADDUBSW  (R8), Y3, Y3
+	VPMADDUBSW  32(R8), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     32(CX), X4
+	VINSERTI128 $0x01, 128(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	MOVBQZX     28(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     29(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	MOVBQZX     124(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     125(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y4, Y4
+	MOVBQZX     30(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     31(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	MOVBQZX     126(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     127(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y5, Y5
+	VPMADDUBSW  64(R8), Y4, Y4
+	VPMADDUBSW  96(R8), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     56(CX), X5
+	VINSERTI128 $0x01, 152(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	MOVBQZX     52(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     53(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	MOVBQZX     148(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     149(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y5, Y5
+	MOVBQZX     54(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     55(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	MOVBQZX     150(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     151(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y6, Y6
+	VPMADDUBSW  128(R8), Y5, Y5
+	VPMADDUBSW  160(R8), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     80(CX), X6
+	VINSERTI128 $0x01, 176(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	MOVBQZX     76(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     77(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	MOVBQZX     172(CX), R9
+	VMOVQ       (DX)(R9*8), X9
+	MOVBQZX     173(CX), R9
+	VMOVHPS     (DX)(R9*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y6, Y6
+	MOVBQZX     78(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     79(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	MOVBQZX     174(CX), R9
+	VMOVQ       (DX)(R9*8), X9
+	MOVBQZX     175(CX), R9
+	VMOVHPS     (DX)(R9*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y7, Y7
+	VPMADDUBSW  192(R8), Y6, Y6
+	VPMADDUBSW  224(R8), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VMOVD       (CX), X3
+	VPINSRD     $0x01, 24(CX), X3, X3
+	VPINSRD     $0x02, 48(CX), X3, X3
+	VPINSRD     $0x03, 72(CX), X3, X3
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X3, X3
+	VMOVD       96(CX), X5
+	VPINSRD     $0x01, 120(CX), X5, X5
+	VPINSRD     $0x02, 144(CX), X5, X5
+	VPINSRD     $0x03, 168(CX), X5, X5
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X5, X5
+	VPUNPCKLQDQ X5, X3, X6
+	VCVTPH2PS   X6, Y7
+	VPUNPCKHQDQ X5, X3, X6
+	VCVTPH2PS   X6, Y3
+	VMULPS      256(R8), Y7, Y7
+	VMULPS      Y7, Y4, Y4
+	VMULPS      288(R8), Y3, Y3
+	VADDPS      Y3, Y4, Y4
+	VMOVDQU     352(R8), Y3
+	VPERMPS     Y4, Y3, Y4
+	VANDPS      384(R8), Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x000000c0, CX
+	ADDQ        $0x00000160, R8
+
+oneShortQ51AVX2_whole:
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         DI
+	JNZ          oneShortQ51AVX2_row
+	VZEROUPPER
+	RET
+
+DATA avx2topBits<>+0(SB)/4, $0x00000000
+DATA avx2topBits<>+4(SB)/4, $0x00000000
+DATA avx2topBits<>+8(SB)/4, $0x00000010
+DATA avx2topBits<>+12(SB)/4, $0x00000000
+DATA avx2topBits<>+16(SB)/4, $0x00001000
+DATA avx2topBits<>+20(SB)/4, $0x00000000
+DATA avx2topBits<>+24(SB)/4, $0x00001010
+DATA avx2topBits<>+28(SB)/4, $0x00000000
+DATA avx2topBits<>+32(SB)/4, $0x00100000
+DATA avx2topBits<>+36(SB)/4, $0x00000000
+DATA avx2topBits<>+40(SB)/4, $0x00100010
+DATA avx2topBits<>+44(SB)/4, $0x00000000
+DATA avx2topBits<>+48(SB)/4, $0x00101000
+DATA avx2topBits<>+52(SB)/4, $0x00000000
+DATA avx2topBits<>+56(SB)/4, $0x00101010
+DATA avx2topBits<>+60(SB)/4, $0x00000000
+DATA avx2topBits<>+64(SB)/4, $0x10000000
+DATA avx2topBits<>+68(SB)/4, $0x00000000
+DATA avx2topBits<>+72(SB)/4, $0x10000010
+DATA avx2topBits<>+76(SB)/4, $0x00000000
+DATA avx2topBits<>+80(SB)/4, $0x10001000
+DATA avx2topBits<>+84(SB)/4, $0x00000000
+DATA avx2topBits<>+88(SB)/4, $0x10001010
+DATA avx2topBits<>+92(SB)/4, $0x00000000
+DATA avx2topBits<>+96(SB)/4, $0x10100000
+DATA avx2topBits<>+100(SB)/4, $0x00000000
+DATA avx2topBits<>+104(SB)/4, $0x10100010
+DATA avx2topBits<>+108(SB)/4, $0x00000000
+DATA avx2topBits<>+112(SB)/4, $0x10101000
+DATA avx2topBits<>+116(SB)/4, $0x00000000
+DATA avx2topBits<>+120(SB)/4, $0x10101010
+DATA avx2topBits<>+124(SB)/4, $0x00000000
+DATA avx2topBits<>+128(SB)/4, $0x00000000
+DATA avx2topBits<>+132(SB)/4, $0x00000010
+DATA avx2topBits<>+136(SB)/4, $0x00000010
+DATA avx2topBits<>+140(SB)/4, $0x00000010
+DATA avx2topBits<>+144(SB)/4, $0x00001000
+DATA avx2topBits<>+148(SB)/4, $0x00000010
+DATA avx2topBits<>+152(SB)/4, $0x00001010
+DATA avx2topBits<>+156(SB)/4, $0x00000010
+DATA avx2topBits<>+160(SB)/4, $0x00100000
+DATA avx2topBits<>+164(SB)/4, $0x00000010
+DATA avx2topBits<>+168(SB)/4, $0x00100010
+DATA avx2topBits<>+172(SB)/4, $0x00000010
+DATA avx2topBits<>+176(SB)/4, $0x00101000
+DATA avx2topBits<>+180(SB)/4, $0x00000010
+DATA avx2topBits<>+184(SB)/4, $0x00101010
+DATA avx2topBits<>+188(SB)/4, $0x00000010
+DATA avx2topBits<>+192(SB)/4, $0x10000000
+DATA avx2topBits<>+196(SB)/4, $0x00000010
+DATA avx2topBits<>+200(SB)/4, $0x10000010
+DATA avx2topBits<>+204(SB)/4, $0x00000010
+DATA avx2topBits<>+208(SB)/4, $0x10001000
+DATA avx2topBits<>+212(SB)/4, $0x00000010
+DATA avx2topBits<>+216(SB)/4, $0x10001010
+DATA avx2topBits<>+220(SB)/4, $0x00000010
+DATA avx2topBits<>+224(SB)/4, $0x10100000
+DATA avx2topBits<>+228(SB)/4, $0x00000010
+DATA avx2topBits<>+232(SB)/4, $0x10100010
+DATA avx2topBits<>+236(SB)/4, $0x00000010
+DATA avx2topBits<>+240(SB)/4, $0x10101000
+DATA avx2topBits<>+244(SB)/4, $0x00000010
+DATA avx2topBits<>+248(SB)/4, $0x10101010
+DATA avx2topBits<>+252(SB)/4, $0x00000010
+DATA avx2topBits<>+256(SB)/4, $0x00000000
+DATA avx2topBits<>+260(SB)/4, $0x00001000
+DATA avx2topBits<>+264(SB)/4, $0x00000010
+DATA avx2topBits<>+268(SB)/4, $0x00001000
+DATA avx2topBits<>+272(SB)/4, $0x00001000
+DATA avx2topBits<>+276(SB)/4, $0x00001000
+DATA avx2topBits<>+280(SB)/4, $0x00001010
+DATA avx2topBits<>+284(SB)/4, $0x00001000
+DATA avx2topBits<>+288(SB)/4, $0x00100000
+DATA avx2topBits<>+292(SB)/4, $0x00001000
+DATA avx2topBits<>+296(SB)/4, $0x00100010
+DATA avx2topBits<>+300(SB)/4, $0x00001000
+DATA avx2topBits<>+304(SB)/4, $0x00101000
+DATA avx2topBits<>+308(SB)/4, $0x00001000
+DATA avx2topBits<>+312(SB)/4, $0x00101010
+DATA avx2topBits<>+316(SB)/4, $0x00001000
+DATA avx2topBits<>+320(SB)/4, $0x10000000
+DATA avx2topBits<>+324(SB)/4, $0x00001000
+DATA avx2topBits<>+328(SB)/4, $0x10000010
+DATA avx2topBits<>+332(SB)/4, $0x00001000
+DATA avx2topBits<>+336(SB)/4, $0x10001000
+DATA avx2topBits<>+340(SB)/4, $0x00001000
+DATA avx2topBits<>+344(SB)/4, $0x10001010
+DATA avx2topBits<>+348(SB)/4, $0x00001000
+DATA avx2topBits<>+352(SB)/4, $0x10100000
+DATA avx2topBits<>+356(SB)/4, $0x00001000
+DATA avx2topBits<>+360(SB)/4, $0x10100010
+DATA avx2topBits<>+364(SB)/4, $0x00001000
+DATA avx2topBits<>+368(SB)/4, $0x10101000
+DATA avx2topBits<>+372(SB)/4, $0x00001000
+DATA avx2topBits<>+376(SB)/4, $0x10101010
+DATA avx2topBits<>+380(SB)/4, $0x00001000
+DATA avx2topBits<>+384(SB)/4, $0x00000000
+DATA avx2topBits<>+388(SB)/4, $0x00001010
+DATA avx2topBits<>+392(SB)/4, $0x00000010
+DATA avx2topBits<>+396(SB)/4, $0x00001010
+DATA avx2topBits<>+400(SB)/4, $0x00001000
+DATA avx2topBits<>+404(SB)/4, $0x00001010
+DATA avx2topBits<>+408(SB)/4, $0x00001010
+DATA avx2topBits<>+412(SB)/4, $0x00001010
+DATA avx2topBits<>+416(SB)/4, $0x00100000
+DATA avx2topBits<>+420(SB)/4, $0x00001010
+DATA avx2topBits<>+424(SB)/4, $0x00100010
+DATA avx2topBits<>+428(SB)/4, $0x00001010
+DATA avx2topBits<>+432(SB)/4, $0x00101000
+DATA avx2topBits<>+436(SB)/4, $0x00001010
+DATA avx2topBits<>+440(SB)/4, $0x00101010
+DATA avx2topBits<>+444(SB)/4, $0x00001010
+DATA avx2topBits<>+448(SB)/4, $0x10000000
+DATA avx2topBits<>+452(SB)/4, $0x00001010
+DATA avx2topBits<>+456(SB)/4, $0x10000010
+DATA avx2topBits<>+460(SB)/4, $0x00001010
+DATA avx2topBits<>+464(SB)/4, $0x10001000
+DATA avx2topBits<>+468(SB)/4, $0x00001010
+DATA avx2topBits<>+472(SB)/4, $0x10001010
+DATA avx2topBits<>+476(SB)/4, $0x00001010
+DATA avx2topBits<>+480(SB)/4, $0x10100000
+DATA avx2topBits<>+484(SB)/4, $0x00001010
+DATA avx2topBits<>+488(SB)/4, $0x10100010
+DATA avx2topBits<>+492(SB)/4, $0x00001010
+DATA avx2topBits<>+496(SB)/4, $0x10101000
+DATA avx2topBits<>+500(SB)/4, $0x00001010
+DATA avx2topBits<>+504(SB)/4, $0x10101010
+DATA avx2topBits<>+508(SB)/4, $0x00001010
+DATA avx2topBits<>+512(SB)/4, $0x00000000
+DATA avx2topBits<>+516(SB)/4, $0x00100000
+DATA avx2topBits<>+520(SB)/4, $0x00000010
+DATA avx2topBits<>+524(SB)/4, $0x00100000
+DATA avx2topBits<>+528(SB)/4, $0x00001000
+DATA avx2topBits<>+532(SB)/4, $0x00100000
+DATA avx2topBits<>+536(SB)/4, $0x00001010
+DATA avx2topBits<>+540(SB)/4, $0x00100000
+DATA avx2topBits<>+544(SB)/4, $0x00100000
+DATA avx2topBits<>+548(SB)/4, $0x00100000
+DATA avx2topBits<>+552(SB)/4, $0x00100010
+DATA avx2topBits<>+556(SB)/4, $0x00100000
+DATA avx2topBits<>+560(SB)/4, $0x00101000
+DATA avx2topBits<>+564(SB)/4, $0x00100000
+DATA avx2topBits<>+568(SB)/4, $0x00101010
+DATA avx2topBits<>+572(SB)/4, $0x00100000
+DATA avx2topBits<>+576(SB)/4, $0x10000000
+DATA avx2topBits<>+580(SB)/4, $0x00100000
+DATA avx2topBits<>+584(SB)/4, $0x10000010
+DATA avx2topBits<>+588(SB)/4, $0x00100000
+DATA avx2topBits<>+592(SB)/4, $0x10001000
+DATA avx2topBits<>+596(SB)/4, $0x00100000
+DATA avx2topBits<>+600(SB)/4, $0x10001010
+DATA avx2topBits<>+604(SB)/4, $0x00100000
+DATA avx2topBits<>+608(SB)/4, $0x10100000
+DATA avx2topBits<>+612(SB)/4, $0x00100000
+DATA avx2topBits<>+616(SB)/4, $0x10100010
+DATA avx2topBits<>+620(SB)/4, $0x00100000
+DATA avx2topBits<>+624(SB)/4, $0x10101000
+DATA avx2topBits<>+628(SB)/4, $0x00100000
+DATA avx2topBits<>+632(SB)/4, $0x10101010
+DATA avx2topBits<>+636(SB)/4, $0x00100000
+DATA avx2topBits<>+640(SB)/4, $0x00000000
+DATA avx2topBits<>+644(SB)/4, $0x00100010
+DATA avx2topBits<>+648(SB)/4, $0x00000010
+DATA avx2topBits<>+652(SB)/4, $0x00100010
+DATA avx2topBits<>+656(SB)/4, $0x00001000
+DATA avx2topBits<>+660(SB)/4, $0x00100010
+DATA avx2topBits<>+664(SB)/4, $0x00001010
+DATA avx2topBits<>+668(SB)/4, $0x00100010
+DATA avx2topBits<>+672(SB)/4, $0x00100000
+DATA avx2topBits<>+676(SB)/4, $0x00100010
+DATA avx2topBits<>+680(SB)/4, $0x00100010
+DATA avx2topBits<>+684(SB)/4, $0x00100010
+DATA avx2topBits<>+688(SB)/4, $0x00101000
+DATA avx2topBits<>+692(SB)/4, $0x00100010
+DATA avx2topBits<>+696(SB)/4, $0x00101010
+DATA avx2topBits<>+700(SB)/4, $0x00100010
+DATA avx2topBits<>+704(SB)/4, $0x10000000
+DATA avx2topBits<>+708(SB)/4, $0x00100010
+DATA avx2topBits<>+712(SB)/4, $0x10000010
+DATA avx2topBits<>+716(SB)/4, $0x00100010
+DATA avx2topBits<>+720(SB)/4, $0x10001000
+DATA avx2topBits<>+724(SB)/4, $0x00100010
+DATA avx2topBits<>+728(SB)/4, $0x10001010
+DATA avx2topBits<>+732(SB)/4, $0x00100010
+DATA avx2topBits<>+736(SB)/4, $0x10100000
+DATA avx2topBits<>+740(SB)/4, $0x00100010
+DATA avx2topBits<>+744(SB)/4, $0x10100010
+DATA avx2topBits<>+748(SB)/4, $0x00100010
+DATA avx2topBits<>+752(SB)/4, $0x10101000
+DATA avx2topBits<>+756(SB)/4, $0x00100010
+DATA avx2topBits<>+760(SB)/4, $0x10101010
+DATA avx2topBits<>+764(SB)/4, $0x00100010
+DATA avx2topBits<>+768(SB)/4, $0x00000000
+DATA avx2topBits<>+772(SB)/4, $0x00101000
+DATA avx2topBits<>+776(SB)/4, $0x00000010
+DATA avx2topBits<>+780(SB)/4, $0x00101000
+DATA avx2topBits<>+784(SB)/4, $0x00001000
+DATA avx2topBits<>+788(SB)/4, $0x00101000
+DATA avx2topBits<>+792(SB)/4, $0x00001010
+DATA avx2topBits<>+796(SB)/4, $0x00101000
+DATA avx2topBits<>+800(SB)/4, $0x00100000
+DATA avx2topBits<>+804(SB)/4, $0x00101000
+DATA avx2topBits<>+808(SB)/4, $0x00100010
+DATA avx2topBits<>+812(SB)/4, $0x00101000
+DATA avx2topBits<>+816(SB)/4, $0x00101000
+DATA avx2topBits<>+820(SB)/4, $0x00101000
+DATA avx2topBits<>+824(SB)/4, $0x00101010
+DATA avx2topBits<>+828(SB)/4, $0x00101000
+DATA avx2topBits<>+832(SB)/4, $0x10000000
+DATA avx2topBits<>+836(SB)/4, $0x00101000
+DATA avx2topBits<>+840(SB)/4, $0x10000010
+DATA avx2topBits<>+844(SB)/4, $0x00101000
+DATA avx2topBits<>+848(SB)/4, $0x10001000
+DATA avx2topBits<>+852(SB)/4, $0x00101000
+DATA avx2topBits<>+856(SB)/4, $0x10001010
+DATA avx2topBits<>+860(SB)/4, $0x00101000
+DATA avx2topBits<>+864(SB)/4, $0x10100000
+DATA avx2topBits<>+868(SB)/4, $0x00101000
+DATA avx2topBits<>+872(SB)/4, $0x10100010
+DATA avx2topBits<>+876(SB)/4, $0x00101000
+DATA avx2topBits<>+880(SB)/4, $0x10101000
+DATA avx2topBits<>+884(SB)/4, $0x00101000
+DATA avx2topBits<>+888(SB)/4, $0x10101010
+DATA avx2topBits<>+892(SB)/4, $0x00101000
+DATA avx2topBits<>+896(SB)/4, $0x00000000
+DATA avx2topBits<>+900(SB)/4, $0x00101010
+DATA avx2topBits<>+904(SB)/4, $0x00000010
+DATA avx2topBits<>+908(SB)/4, $0x00101010
+DATA avx2topBits<>+912(SB)/4, $0x00001000
+DATA avx2topBits<>+916(SB)/4, $0x00101010
+DATA avx2topBits<>+920(SB)/4, $0x00001010
+DATA avx2topBits<>+924(SB)/4, $0x00101010
+DATA avx2topBits<>+928(SB)/4, $0x00100000
+DATA avx2topBits<>+932(SB)/4, $0x00101010
+DATA avx2topBits<>+936(SB)/4, $0x00100010
+DATA avx2topBits<>+940(SB)/4, $0x00101010
+DATA avx2topBits<>+944(SB)/4, $0x00101000
+DATA avx2topBits<>+948(SB)/4, $0x00101010
+DATA avx2topBits<>+952(SB)/4, $0x00101010
+DATA avx2topBits<>+956(SB)/4, $0x00101010
+DATA avx2topBits<>+960(SB)/4, $0x10000000
+DATA avx2topBits<>+964(SB)/4, $0x00101010
+DATA avx2topBits<>+968(SB)/4, $0x10000010
+DATA avx2topBits<>+972(SB)/4, $0x00101010
+DATA avx2topBits<>+976(SB)/4, $0x10001000
+DATA avx2topBits<>+980(SB)/4, $0x00101010
+DATA avx2topBits<>+984(SB)/4, $0x10001010
+DATA avx2topBits<>+988(SB)/4, $0x00101010
+DATA avx2topBits<>+992(SB)/4, $0x10100000
+DATA avx2topBits<>+996(SB)/4, $0x00101010
+DATA avx2topBits<>+1000(SB)/4, $0x10100010
+DATA avx2topBits<>+1004(SB)/4, $0x00101010
+DATA avx2topBits<>+1008(SB)/4, $0x10101000
+DATA avx2topBits<>+1012(SB)/4, $0x00101010
+DATA avx2topBits<>+1016(SB)/4, $0x10101010
+DATA avx2topBits<>+1020(SB)/4, $0x00101010
+DATA avx2topBits<>+1024(SB)/4, $0x00000000
+DATA avx2topBits<>+1028(SB)/4, $0x10000000
+DATA avx2topBits<>+1032(SB)/4, $0x00000010
+DATA avx2topBits<>+1036(SB)/4, $0x10000000
+DATA avx2topBits<>+1040(SB)/4, $0x00001000
+DATA avx2topBits<>+1044(SB)/4, $0x10000000
+DATA avx2topBits<>+1048(SB)/4, $0x00001010
+DATA avx2topBits<>+1052(SB)/4, $0x10000000
+DATA avx2topBits<>+1056(SB)/4, $0x00100000
+DATA avx2topBits<>+1060(SB)/4, $0x10000000
+DATA avx2topBits<>+1064(SB)/4, $0x00100010
+DATA avx2topBits<>+1068(SB)/4, $0x10000000
+DATA avx2topBits<>+1072(SB)/4, $0x00101000
+DATA avx2topBits<>+1076(SB)/4, $0x10000000
+DATA avx2topBits<>+1080(SB)/4, $0x00101010
+DATA avx2topBits<>+1084(SB)/4, $0x10000000
+DATA avx2topBits<>+1088(SB)/4, $0x10000000
+DATA avx2topBits<>+1092(SB)/4, $0x10000000
+DATA avx2topBits<>+1096(SB)/4, $0x10000010
+DATA avx2topBits<>+1100(SB)/4, $0x10000000
+DATA avx2topBits<>+1104(SB)/4, $0x10001000
+DATA avx2topBits<>+1108(SB)/4, $0x10000000
+DATA avx2topBits<>+1112(SB)/4, $0x10001010
+DATA avx2topBits<>+1116(SB)/4, $0x10000000
+DATA avx2topBits<>+1120(SB)/4, $0x10100000
+DATA avx2topBits<>+1124(SB)/4, $0x10000000
+DATA avx2topBits<>+1128(SB)/4, $0x10100010
+DATA avx2topBits<>+1132(SB)/4, $0x10000000
+DATA avx2topBits<>+1136(SB)/4, $0x10101000
+DATA avx2topBits<>+1140(SB)/4, $0x10000000
+DATA avx2topBits<>+1144(SB)/4, $0x10101010
+DATA avx2topBits<>+1148(SB)/4, $0x10000000
+DATA avx2topBits<>+1152(SB)/4, $0x00000000
+DATA avx2topBits<>+1156(SB)/4, $0x10000010
+DATA avx2topBits<>+1160(SB)/4, $0x00000010
+DATA avx2topBits<>+1164(SB)/4, $0x10000010
+DATA avx2topBits<>+1168(SB)/4, $0x00001000
+DATA avx2topBits<>+1172(SB)/4, $0x10000010
+DATA avx2topBits<>+1176(SB)/4, $0x00001010
+DATA avx2topBits<>+1180(SB)/4, $0x10000010
+DATA avx2topBits<>+1184(SB)/4, $0x00100000
+DATA avx2topBits<>+1188(SB)/4, $0x10000010
+DATA avx2topBits<>+1192(SB)/4, $0x00100010
+DATA avx2topBits<>+1196(SB)/4, $0x10000010
+DATA avx2topBits<>+1200(SB)/4, $0x00101000
+DATA avx2topBits<>+1204(SB)/4, $0x10000010
+DATA avx2topBits<>+1208(SB)/4, $0x00101010
+DATA avx2topBits<>+1212(SB)/4, $0x10000010
+DATA avx2topBits<>+1216(SB)/4, $0x10000000
+DATA avx2topBits<>+1220(SB)/4, $0x10000010
+DATA avx2topBits<>+1224(SB)/4, $0x10000010
+DATA avx2topBits<>+1228(SB)/4, $0x10000010
+DATA avx2topBits<>+1232(SB)/4, $0x10001000
+DATA avx2topBits<>+1236(SB)/4, $0x10000010
+DATA avx2topBits<>+1240(SB)/4, $0x10001010
+DATA avx2topBits<>+1244(SB)/4, $0x10000010
+DATA avx2topBits<>+1248(SB)/4, $0x10100000
+DATA avx2topBits<>+1252(SB)/4, $0x10000010
+DATA avx2topBits<>+1256(SB)/4, $0x10100010
+DATA avx2topBits<>+1260(SB)/4, $0x10000010
+DATA avx2topBits<>+1264(SB)/4, $0x10101000
+DATA avx2topBits<>+1268(SB)/4, $0x10000010
+DATA avx2topBits<>+1272(SB)/4, $0x10101010
+DATA avx2topBits<>+1276(SB)/4, $0x10000010
+DATA avx2topBits<>+1280(SB)/4, $0x00000000
+DATA avx2topBits<>+1284(SB)/4, $0x10001000
+DATA avx2topBits<>+1288(SB)/4, $0x00000010
+DATA avx2topBits<>+1292(SB)/4, $0x10001000
+DATA avx2topBits<>+1296(SB)/4, $0x00001000
+DATA avx2topBits<>+1300(SB)/4, $0x10001000
+DATA avx2topBits<>+1304(SB)/4, $0x00001010
+DATA avx2topBits<>+1308(SB)/4, $0x10001000
+DATA avx2topBits<>+1312(SB)/4, $0x00100000
+DATA avx2topBits<>+1316(SB)/4, $0x10001000
+DATA avx2topBits<>+1320(SB)/4, $0x00100010
+DATA avx2topBits<>+1324(SB)/4, $0x10001000
+DATA avx2topBits<>+1328(SB)/4, $0x00101000
+DATA avx2topBits<>+1332(SB)/4, $0x10001000
+DATA avx2topBits<>+1336(SB)/4, $0x00101010
+DATA avx2topBits<>+1340(SB)/4, $0x10001000
+DATA avx2topBits<>+1344(SB)/4, $0x10000000
+DATA avx2topBits<>+1348(SB)/4, $0x10001000
+DATA avx2topBits<>+1352(SB)/4, $0x10000010
+DATA avx2topBits<>+1356(SB)/4, $0x10001000
+DATA avx2topBits<>+1360(SB)/4, $0x10001000
+DATA avx2topBits<>+1364(SB)/4, $0x10001000
+DATA avx2topBits<>+1368(SB)/4, $0x10001010
+DATA avx2topBits<>+1372(SB)/4, $0x10001000
+DATA avx2topBits<>+1376(SB)/4, $0x10100000
+DATA avx2topBits<>+1380(SB)/4, $0x10001000
+DATA avx2topBits<>+1384(SB)/4, $0x10100010
+DATA avx2topBits<>+1388(SB)/4, $0x10001000
+DATA avx2topBits<>+1392(SB)/4, $0x10101000
+DATA avx2topBits<>+1396(SB)/4, $0x10001000
+DATA avx2topBits<>+1400(SB)/4, $0x10101010
+DATA avx2topBits<>+1404(SB)/4, $0x10001000
+DATA avx2topBits<>+1408(SB)/4, $0x00000000
+DATA avx2topBits<>+1412(SB)/4, $0x10001010
+DATA avx2topBits<>+1416(SB)/4, $0x00000010
+DATA avx2topBits<>+1420(SB)/4, $0x10001010
+DATA avx2topBits<>+1424(SB)/4, $0x00001000
+DATA avx2topBits<>+1428(SB)/4, $0x10001010
+DATA avx2topBits<>+1432(SB)/4, $0x00001010
+DATA avx2topBits<>+1436(SB)/4, $0x10001010
+DATA avx2topBits<>+1440(SB)/4, $0x00100000
+DATA avx2topBits<>+1444(SB)/4, $0x10001010
+DATA avx2topBits<>+1448(SB)/4, $0x00100010
+DATA avx2topBits<>+1452(SB)/4, $0x10001010
+DATA avx2topBits<>+1456(SB)/4, $0x00101000
+DATA avx2topBits<>+1460(SB)/4, $0x10001010
+DATA avx2topBits<>+1464(SB)/4, $0x00101010
+DATA avx2topBits<>+1468(SB)/4, $0x10001010
+DATA avx2topBits<>+1472(SB)/4, $0x10000000
+DATA avx2topBits<>+1476(SB)/4, $0x10001010
+DATA avx2topBits<>+1480(SB)/4, $0x10000010
+DATA avx2topBits<>+1484(SB)/4, $0x10001010
+DATA avx2topBits<>+1488(SB)/4, $0x10001000
+DATA avx2topBits<>+1492(SB)/4, $0x10001010
+DATA avx2topBits<>+1496(SB)/4, $0x10001010
+DATA avx2topBits<>+1500(SB)/4, $0x10001010
+DATA avx2topBits<>+1504(SB)/4, $0x10100000
+DATA avx2topBits<>+1508(SB)/4, $0x10001010
+DATA avx2topBits<>+1512(SB)/4, $0x10100010
+DATA avx2topBits<>+1516(SB)/4, $0x10001010
+DATA avx2topBits<>+1520(SB)/4, $0x10101000
+DATA avx2topBits<>+1524(SB)/4, $0x10001010
+DATA avx2topBits<>+1528(SB)/4, $0x10101010
+DATA avx2topBits<>+1532(SB)/4, $0x10001010
+DATA avx2topBits<>+1536(SB)/4, $0x00000000
+DATA avx2topBits<>+1540(SB)/4, $0x10100000
+DATA avx2topBits<>+1544(SB)/4, $0x00000010
+DATA avx2topBits<>+1548(SB)/4, $0x10100000
+DATA avx2topBits<>+1552(SB)/4, $0x00001000
+DATA avx2topBits<>+1556(SB)/4, $0x10100000
+DATA avx2topBits<>+1560(SB)/4, $0x00001010
+DATA avx2topBits<>+1564(SB)/4, $0x10100000
+DATA avx2topBits<>+1568(SB)/4, $0x00100000
+DATA avx2topBits<>+1572(SB)/4, $0x10100000
+DATA avx2topBits<>+1576(SB)/4, $0x00100010
+DATA avx2topBits<>+1580(SB)/4, $0x10100000
+DATA avx2topBits<>+1584(SB)/4, $0x00101000
+DATA avx2topBits<>+1588(SB)/4, $0x10100000
+DATA avx2topBits<>+1592(SB)/4, $0x00101010
+DATA avx2topBits<>+1596(SB)/4, $0x10100000
+DATA avx2topBits<>+1600(SB)/4, $0x10000000
+DATA avx2topBits<>+1604(SB)/4, $0x10100000
+DATA avx2topBits<>+1608(SB)/4, $0x10000010
+DATA avx2topBits<>+1612(SB)/4, $0x10100000
+DATA avx2topBits<>+1616(SB)/4, $0x10001000
+DATA avx2topBits<>+1620(SB)/4, $0x10100000
+DATA avx2topBits<>+1624(SB)/4, $0x10001010
+DATA avx2topBits<>+1628(SB)/4, $0x10100000
+DATA avx2topBits<>+1632(SB)/4, $0x10100000
+DATA avx2topBits<>+1636(SB)/4, $0x10100000
+DATA avx2topBits<>+1640(SB)/4, $0x10100010
+DATA avx2topBits<>+1644(SB)/4, $0x10100000
+DATA avx2topBits<>+1648(SB)/4, $0x10101000
+DATA avx2topBits<>+1652(SB)/4, $0x10100000
+DATA avx2topBits<>+1656(SB)/4, $0x10101010
+DATA avx2topBits<>+1660(SB)/4, $0x10100000
+DATA avx2topBits<>+1664(SB)/4, $0x00000000
+DATA avx2topBits<>+1668(SB)/4, $0x10100010
+DATA avx2topBits<>+1672(SB)/4, $0x00000010
+DATA avx2topBits<>+1676(SB)/4, $0x10100010
+DATA avx2topBits<>+1680(SB)/4, $0x00001000
+DATA avx2topBits<>+1684(SB)/4, $0x10100010
+DATA avx2topBits<>+1688(SB)/4, $0x00001010
+DATA avx2topBits<>+1692(SB)/4, $0x10100010
+DATA avx2topBits<>+1696(SB)/4, $0x00100000
+DATA avx2topBits<>+1700(SB)/4, $0x10100010
+DATA avx2topBits<>+1704(SB)/4, $0x00100010
+DATA avx2topBits<>+1708(SB)/4, $0x10100010
+DATA avx2topBits<>+1712(SB)/4, $0x00101000
+DATA avx2topBits<>+1716(SB)/4, $0x10100010
+DATA avx2topBits<>+1720(SB)/4, $0x00101010
+DATA avx2topBits<>+1724(SB)/4, $0x10100010
+DATA avx2topBits<>+1728(SB)/4, $0x10000000
+DATA avx2topBits<>+1732(SB)/4, $0x10100010
+DATA avx2topBits<>+1736(SB)/4, $0x10000010
+DATA avx2topBits<>+1740(SB)/4, $0x10100010
+DATA avx2topBits<>+1744(SB)/4, $0x10001000
+DATA avx2topBits<>+1748(SB)/4, $0x10100010
+DATA avx2topBits<>+1752(SB)/4, $0x10001010
+DATA avx2topBits<>+1756(SB)/4, $0x10100010
+DATA avx2topBits<>+1760(SB)/4, $0x10100000
+DATA avx2topBits<>+1764(SB)/4, $0x10100010
+DATA avx2topBits<>+1768(SB)/4, $0x10100010
+DATA avx2topBits<>+1772(SB)/4, $0x10100010
+DATA avx2topBits<>+1776(SB)/4, $0x10101000
+DATA avx2topBits<>+1780(SB)/4, $0x10100010
+DATA avx2topBits<>+1784(SB)/4, $0x10101010
+DATA avx2topBits<>+1788(SB)/4, $0x10100010
+DATA avx2topBits<>+1792(SB)/4, $0x00000000
+DATA avx2topBits<>+1796(SB)/4, $0x10101000
+DATA avx2topBits<>+1800(SB)/4, $0x00000010
+DATA avx2topBits<>+1804(SB)/4, $0x10101000
+DATA avx2topBits<>+1808(SB)/4, $0x00001000
+DATA avx2topBits<>+1812(SB)/4, $0x10101000
+DATA avx2topBits<>+1816(SB)/4, $0x00001010
+DATA avx2topBits<>+1820(SB)/4, $0x10101000
+DATA avx2topBits<>+1824(SB)/4, $0x00100000
+DATA avx2topBits<>+1828(SB)/4, $0x10101000
+DATA avx2topBits<>+1832(SB)/4, $0x00100010
+DATA avx2topBits<>+1836(SB)/4, $0x10101000
+DATA avx2topBits<>+1840(SB)/4, $0x00101000
+DATA avx2topBits<>+1844(SB)/4, $0x10101000
+DATA avx2topBits<>+1848(SB)/4, $0x00101010
+DATA avx2topBits<>+1852(SB)/4, $0x10101000
+DATA avx2topBits<>+1856(SB)/4, $0x10000000
+DATA avx2topBits<>+1860(SB)/4, $0x10101000
+DATA avx2topBits<>+1864(SB)/4, $0x10000010
+DATA avx2topBits<>+1868(SB)/4, $0x10101000
+DATA avx2topBits<>+1872(SB)/4, $0x10001000
+DATA avx2topBits<>+1876(SB)/4, $0x10101000
+DATA avx2topBits<>+1880(SB)/4, $0x10001010
+DATA avx2topBits<>+1884(SB)/4, $0x10101000
+DATA avx2topBits<>+1888(SB)/4, $0x10100000
+DATA avx2topBits<>+1892(SB)/4, $0x10101000
+DATA avx2topBits<>+1896(SB)/4, $0x10100010
+DATA avx2topBits<>+1900(SB)/4, $0x10101000
+DATA avx2topBits<>+1904(SB)/4, $0x10101000
+DATA avx2topBits<>+1908(SB)/4, $0x10101000
+DATA avx2topBits<>+1912(SB)/4, $0x10101010
+DATA avx2topBits<>+1916(SB)/4, $0x10101000
+DATA avx2topBits<>+1920(SB)/4, $0x00000000
+DATA avx2topBits<>+1924(SB)/4, $0x10101010
+DATA avx2topBits<>+1928(SB)/4, $0x00000010
+DATA avx2topBits<>+1932(SB)/4, $0x10101010
+DATA avx2topBits<>+1936(SB)/4, $0x00001000
+DATA avx2topBits<>+1940(SB)/4, $0x10101010
+DATA avx2topBits<>+1944(SB)/4, $0x00001010
+DATA avx2topBits<>+1948(SB)/4, $0x10101010
+DATA avx2topBits<>+1952(SB)/4, $0x00100000
+DATA avx2topBits<>+1956(SB)/4, $0x10101010
+DATA avx2topBits<>+1960(SB)/4, $0x00100010
+DATA avx2topBits<>+1964(SB)/4, $0x10101010
+DATA avx2topBits<>+1968(SB)/4, $0x00101000
+DATA avx2topBits<>+1972(SB)/4, $0x10101010
+DATA avx2topBits<>+1976(SB)/4, $0x00101010
+DATA avx2topBits<>+1980(SB)/4, $0x10101010
+DATA avx2topBits<>+1984(SB)/4, $0x10000000
+DATA avx2topBits<>+1988(SB)/4, $0x10101010
+DATA avx2topBits<>+1992(SB)/4, $0x10000010
+DATA avx2topBits<>+1996(SB)/4, $0x10101010
+DATA avx2topBits<>+2000(SB)/4, $0x10001000
+DATA avx2topBits<>+2004(SB)/4, $0x10101010
+DATA avx2topBits<>+2008(SB)/4, $0x10001010
+DATA avx2topBits<>+2012(SB)/4, $0x10101010
+DATA avx2topBits<>+2016(SB)/4, $0x10100000
+DATA avx2topBits<>+2020(SB)/4, $0x10101010
+DATA avx2topBits<>+2024(SB)/4, $0x10100010
+DATA avx2topBits<>+2028(SB)/4, $0x10101010
+DATA avx2topBits<>+2032(SB)/4, $0x10101000
+DATA avx2topBits<>+2036(SB)/4, $0x10101010
+DATA avx2topBits<>+2040(SB)/4, $0x10101010
+DATA avx2topBits<>+2044(SB)/4, $0x10101010
+GLOBL avx2topBits<>(SB), RODATA|NOPTR, $2048
+
+DATA avx2scalesThenBiases<>+0(SB)/4, $0x05040100
+DATA avx2scalesThenBiases<>+4(SB)/4, $0x0d0c0908
+DATA avx2scalesThenBiases<>+8(SB)/4, $0x07060302
+DATA avx2scalesThenBiases<>+12(SB)/4, $0x0f0e0b0a
+GLOBL avx2scalesThenBiases<>(SB), RODATA|NOPTR, $16
+
 // func splitQ50AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·splitQ50AVX2(SB), NOSPLIT, $0-40
@@ -463,6 +1550,334 @@ splitQ50AVX2_block:
 	ADDQ         $0x00000004, CX
 	DECQ         BX
 	JNZ          splitQ50AVX2_block
+	VZEROUPPER
+	RET
+
+// func oneShortQ50AVX2(a *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·oneShortQ50AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y1
+	LEAQ    avx2topBits<>+0(SB), DX
+	MOVQ    48(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    8(AX), DI
+
+oneShortQ50AVX2_row:
+	MOVQ  24(AX), R8
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R9
+
+oneShortQ50AVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	VMOVDQU     6(CX), X3
+	VINSERTI128 $0x01, 94(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	MOVBQZX     2(CX), R10
+	VMOVQ       (DX)(R10*8), X5
+	MOVBQZX     3(CX), R10
+	VMOVHPS     (DX)(R10*8), X5, X5
+	MOVBQZX     90(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     91(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y3, Y3
+	MOVBQZX     4(CX), R10
+	VMOVQ       (DX)(R10*8), X5
+	MOVBQZX     5(CX), R10
+	VMOVHPS     (DX)(R10*8), X5, X5
+	MOVBQZX     92(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     93(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y4, Y4
+	VPMADDUBSW  (R8), Y3, Y3
+	VPMADDUBSW  32(R8), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     28(CX), X4
+	VINSERTI128 $0x01, 116(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	MOVBQZX     24(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     25(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	MOVBQZX     112(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     113(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y4, Y4
+	MOVBQZX     26(CX), R10
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     27(CX), R10
+	VMOVHPS     (DX)(R10*8), X6, X6
+	MOVBQZX     114(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     115(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y5, Y5
+	VPMADDUBSW  64(R8), Y4, Y4
+	VPMADDUBSW  96(R8), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     50(CX), X5
+	VINSERTI128 $0x01, 138(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	MOVBQZX     46(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     47(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     134(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     135(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y5, Y5
+	MOVBQZX     48(CX), R10
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     49(CX), R10
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     136(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     137(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y6, Y6
+	VPMADDUBSW  128(R8), Y5, Y5
+	VPMADDUBSW  160(R8), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     72(CX), X6
+	VINSERTI128 $0x01, 160(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	MOVBQZX     68(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     69(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     156(CX), R10
+	VMOVQ       (DX)(R10*8), X9
+	MOVBQZX     157(CX), R10
+	VMOVHPS     (DX)(R10*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y6, Y6
+	MOVBQZX     70(CX), R10
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     71(CX), R10
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     158(CX), R10
+	VMOVQ       (DX)(R10*8), X9
+	MOVBQZX     159(CX), R10
+	VMOVHPS     (DX)(R10*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y7, Y7
+	VPMADDUBSW  192(R8), Y6, Y6
+	VPMADDUBSW  224(R8), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VPADDD      320(R8), Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VPXOR       X3, X3, X3
+	VPINSRW     $0x00, (CX), X3, X3
+	VPINSRW     $0x01, 22(CX), X3, X3
+	VPINSRW     $0x02, 44(CX), X3, X3
+	VPINSRW     $0x03, 66(CX), X3, X3
+	VPINSRW     $0x04, 88(CX), X3, X3
+	VPINSRW     $0x05, 110(CX), X3, X3
+	VPINSRW     $0x06, 132(CX), X3, X3
+	VPINSRW     $0x07, 154(CX), X3, X3
+	VCVTPH2PS   X3, Y3
+	VMULPS      256(R8), Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x000000b0, CX
+	ADDQ        $0x00000160, R8
+	DECQ        R9
+	JNZ         oneShortQ50AVX2_eight
+	TESTQ       SI, SI
+	JZ          oneShortQ50AVX2_whole
+	SUBQ        SI, CX
+	VMOVDQU     6(CX), X3
+	VINSERTI128 $0x01, 94(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	MOVBQZX     2(CX), R9
+	VMOVQ       (DX)(R9*8), X5
+	MOVBQZX     3(CX), R9
+	VMOVHPS     (DX)(R9*8), X5, X5
+	MOVBQZX     90(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     91(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y3, Y3
+	MOVBQZX     4(CX), R9
+	VMOVQ       (DX)(R9*8), X5
+	MOVBQZX     5(CX), R9
+	VMOVHPS     (DX)(R9*8), X5, X5
+	MOVBQZX     92(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     93(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	VINSERTI128 $0x01, X6, Y5, Y5
+	VPOR        Y5, Y4, Y4
+	VPMADDUBSW  (R8), Y3, Y3
+	VPMADDUBSW  32(R8), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     28(CX), X4
+	VINSERTI128 $0x01, 116(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	MOVBQZX     24(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     25(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	MOVBQZX     112(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     113(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y4, Y4
+	MOVBQZX     26(CX), R9
+	VMOVQ       (DX)(R9*8), X6
+	MOVBQZX     27(CX), R9
+	VMOVHPS     (DX)(R9*8), X6, X6
+	MOVBQZX     114(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     115(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	VINSERTI128 $0x01, X7, Y6, Y6
+	VPOR        Y6, Y5, Y5
+	VPMADDUBSW  64(R8), Y4, Y4
+	VPMADDUBSW  96(R8), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     50(CX), X5
+	VINSERTI128 $0x01, 138(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	MOVBQZX     46(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     47(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	MOVBQZX     134(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     135(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y5, Y5
+	MOVBQZX     48(CX), R9
+	VMOVQ       (DX)(R9*8), X7
+	MOVBQZX     49(CX), R9
+	VMOVHPS     (DX)(R9*8), X7, X7
+	MOVBQZX     136(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     137(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	VINSERTI128 $0x01, X8, Y7, Y7
+	VPOR        Y7, Y6, Y6
+	VPMADDUBSW  128(R8), Y5, Y5
+	VPMADDUBSW  160(R8), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     72(CX), X6
+	VINSERTI128 $0x01, 160(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	MOVBQZX     68(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     69(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	MOVBQZX     156(CX), R9
+	VMOVQ       (DX)(R9*8), X9
+	MOVBQZX     157(CX), R9
+	VMOVHPS     (DX)(R9*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y6, Y6
+	MOVBQZX     70(CX), R9
+	VMOVQ       (DX)(R9*8), X8
+	MOVBQZX     71(CX), R9
+	VMOVHPS     (DX)(R9*8), X8, X8
+	MOVBQZX     158(CX), R9
+	VMOVQ       (DX)(R9*8), X9
+	MOVBQZX     159(CX), R9
+	VMOVHPS     (DX)(R9*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y8
+	VPOR        Y8, Y7, Y7
+	VPMADDUBSW  192(R8), Y6, Y6
+	VPMADDUBSW  224(R8), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VPADDD      320(R8), Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VPXOR       X3, X3, X3
+	VPINSRW     $0x00, (CX), X3, X3
+	VPINSRW     $0x01, 22(CX), X3, X3
+	VPINSRW     $0x02, 44(CX), X3, X3
+	VPINSRW     $0x03, 66(CX), X3, X3
+	VPINSRW     $0x04, 88(CX), X3, X3
+	VPINSRW     $0x05, 110(CX), X3, X3
+	VPINSRW     $0x06, 132(CX), X3, X3
+	VPINSRW     $0x07, 154(CX), X3, X3
+	VCVTPH2PS   X3, Y3
+	VMULPS      256(R8), Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VMOVDQU     352(R8), Y3
+	VPERMPS     Y4, Y3, Y4
+	VANDPS      384(R8), Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x000000b0, CX
+	ADDQ        $0x00000160, R8
+
+oneShortQ50AVX2_whole:
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         DI
+	JNZ          oneShortQ50AVX2_row
 	VZEROUPPER
 	RET
 
@@ -693,7 +2108,7 @@ DATA avx2sixAll<>+12(SB)/4, $0x00000000
 GLOBL avx2sixAll<>(SB), RODATA|NOPTR, $16
 
 // func oneWholeQ5KAVX2(a *byte)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
@@ -710,6 +2125,9 @@ oneWholeQ5KAVX2_row:
 	MOVQ  16(AX), R10
 
 oneWholeQ5KAVX2_block:
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
+	PREFETCHT0   4224(DX)
 	VMOVDQU      (DX), X2
 	VPSRLDQ      $0x04, X2, X3
 	VPSHUFD      $0xff, X2, X2
@@ -860,6 +2278,189 @@ splitQ41AVX2_block:
 	VZEROUPPER
 	RET
 
+// func oneShortQ41AVX2(a *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·oneShortQ41AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y1
+	MOVQ    48(AX), DX
+	MOVQ    64(AX), BX
+	MOVQ    8(AX), SI
+
+oneShortQ41AVX2_row:
+	MOVQ  24(AX), DI
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R8
+
+oneShortQ41AVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	VMOVDQU     4(CX), X2
+	VINSERTI128 $0x01, 84(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
+	VPAND       Y0, Y2, Y2
+	VPAND       Y0, Y3, Y3
+	VPMADDUBSW  (DI), Y2, Y2
+	VPMADDUBSW  32(DI), Y3, Y3
+	VPADDW      Y3, Y2, Y2
+	VMOVDQU     24(CX), X3
+	VINSERTI128 $0x01, 104(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  64(DI), Y3, Y3
+	VPMADDUBSW  96(DI), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VMOVDQU     44(CX), X4
+	VINSERTI128 $0x01, 124(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPMADDUBSW  128(DI), Y4, Y4
+	VPMADDUBSW  160(DI), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VMOVDQU     64(CX), X5
+	VINSERTI128 $0x01, 144(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VPMADDUBSW  192(DI), Y5, Y5
+	VPMADDUBSW  224(DI), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPUNPCKLWD  Y3, Y2, Y6
+	VPUNPCKHWD  Y3, Y2, Y2
+	VPADDW      Y2, Y6, Y6
+	VPUNPCKLWD  Y5, Y4, Y2
+	VPUNPCKHWD  Y5, Y4, Y3
+	VPADDW      Y3, Y2, Y2
+	VPUNPCKLDQ  Y2, Y6, Y3
+	VPUNPCKHDQ  Y2, Y6, Y2
+	VPADDW      Y2, Y3, Y3
+	VPSHUFB     avx2beside<>+0(SB), Y3, Y3
+	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VMOVD       (CX), X2
+	VPINSRD     $0x01, 20(CX), X2, X2
+	VPINSRD     $0x02, 40(CX), X2, X2
+	VPINSRD     $0x03, 60(CX), X2, X2
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X2, X2
+	VMOVD       80(CX), X4
+	VPINSRD     $0x01, 100(CX), X4, X4
+	VPINSRD     $0x02, 120(CX), X4, X4
+	VPINSRD     $0x03, 140(CX), X4, X4
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X4, X4
+	VPUNPCKLQDQ X4, X2, X5
+	VCVTPH2PS   X5, Y6
+	VPUNPCKHQDQ X4, X2, X5
+	VCVTPH2PS   X5, Y2
+	VMULPS      256(DI), Y6, Y6
+	VMULPS      Y6, Y3, Y3
+	VMULPS      288(DI), Y2, Y2
+	VADDPS      Y2, Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $0x000000a0, CX
+	ADDQ        $0x00000160, DI
+	DECQ        R8
+	JNZ         oneShortQ41AVX2_eight
+	TESTQ       BX, BX
+	JZ          oneShortQ41AVX2_whole
+	SUBQ        BX, CX
+	VMOVDQU     4(CX), X2
+	VINSERTI128 $0x01, 84(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
+	VPAND       Y0, Y2, Y2
+	VPAND       Y0, Y3, Y3
+	VPMADDUBSW  (DI), Y2, Y2
+	VPMADDUBSW  32(DI), Y3, Y3
+	VPADDW      Y3, Y2, Y2
+	VMOVDQU     24(CX), X3
+	VINSERTI128 $0x01, 104(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  64(DI), Y3, Y3
+	VPMADDUBSW  96(DI), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VMOVDQU     44(CX), X4
+	VINSERTI128 $0x01, 124(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPMADDUBSW  128(DI), Y4, Y4
+	VPMADDUBSW  160(DI), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VMOVDQU     64(CX), X5
+	VINSERTI128 $0x01, 144(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VPMADDUBSW  192(DI), Y5, Y5
+	VPMADDUBSW  224(DI), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPUNPCKLWD  Y3, Y2, Y6
+	VPUNPCKHWD  Y3, Y2, Y2
+	VPADDW      Y2, Y6, Y6
+	VPUNPCKLWD  Y5, Y4, Y2
+	VPUNPCKHWD  Y5, Y4, Y3
+	VPADDW      Y3, Y2, Y2
+	VPUNPCKLDQ  Y2, Y6, Y3
+	VPUNPCKHDQ  Y2, Y6, Y2
+	VPADDW      Y2, Y3, Y3
+	VPSHUFB     avx2beside<>+0(SB), Y3, Y3
+	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VMOVD       (CX), X2
+	VPINSRD     $0x01, 20(CX), X2, X2
+	VPINSRD     $0x02, 40(CX), X2, X2
+	VPINSRD     $0x03, 60(CX), X2, X2
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X2, X2
+	VMOVD       80(CX), X4
+	VPINSRD     $0x01, 100(CX), X4, X4
+	VPINSRD     $0x02, 120(CX), X4, X4
+	VPINSRD     $0x03, 140(CX), X4, X4
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X4, X4
+	VPUNPCKLQDQ X4, X2, X5
+	VCVTPH2PS   X5, Y6
+	VPUNPCKHQDQ X4, X2, X5
+	VCVTPH2PS   X5, Y2
+	VMULPS      256(DI), Y6, Y6
+	VMULPS      Y6, Y3, Y3
+	VMULPS      288(DI), Y2, Y2
+	VADDPS      Y2, Y3, Y3
+	VMOVDQU     352(DI), Y2
+	VPERMPS     Y3, Y2, Y3
+	VANDPS      384(DI), Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $0x000000a0, CX
+	ADDQ        $0x00000160, DI
+
+oneShortQ41AVX2_whole:
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          oneShortQ41AVX2_row
+	VZEROUPPER
+	RET
+
+DATA avx2beside<>+0(SB)/4, $0x09080100
+DATA avx2beside<>+4(SB)/4, $0x0b0a0302
+DATA avx2beside<>+8(SB)/4, $0x0d0c0504
+DATA avx2beside<>+12(SB)/4, $0x0f0e0706
+DATA avx2beside<>+16(SB)/4, $0x09080100
+DATA avx2beside<>+20(SB)/4, $0x0b0a0302
+DATA avx2beside<>+24(SB)/4, $0x0d0c0504
+DATA avx2beside<>+28(SB)/4, $0x0f0e0706
+GLOBL avx2beside<>(SB), RODATA|NOPTR, $32
+
 // func splitQ40AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·splitQ40AVX2(SB), NOSPLIT, $0-40
@@ -897,6 +2498,169 @@ DATA avx2bytes8080808<>+20(SB)/4, $0x08080808
 DATA avx2bytes8080808<>+24(SB)/4, $0x08080808
 DATA avx2bytes8080808<>+28(SB)/4, $0x08080808
 GLOBL avx2bytes8080808<>(SB), RODATA|NOPTR, $32
+
+// func oneShortQ40AVX2(a *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·oneShortQ40AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y1
+	MOVQ    48(AX), DX
+	MOVQ    64(AX), BX
+	MOVQ    8(AX), SI
+
+oneShortQ40AVX2_row:
+	MOVQ  24(AX), DI
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R8
+
+oneShortQ40AVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	VMOVDQU     2(CX), X2
+	VINSERTI128 $0x01, 74(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
+	VPAND       Y0, Y2, Y2
+	VPAND       Y0, Y3, Y3
+	VPMADDUBSW  (DI), Y2, Y2
+	VPMADDUBSW  32(DI), Y3, Y3
+	VPADDW      Y3, Y2, Y2
+	VMOVDQU     20(CX), X3
+	VINSERTI128 $0x01, 92(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  64(DI), Y3, Y3
+	VPMADDUBSW  96(DI), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VMOVDQU     38(CX), X4
+	VINSERTI128 $0x01, 110(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPMADDUBSW  128(DI), Y4, Y4
+	VPMADDUBSW  160(DI), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VMOVDQU     56(CX), X5
+	VINSERTI128 $0x01, 128(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VPMADDUBSW  192(DI), Y5, Y5
+	VPMADDUBSW  224(DI), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPUNPCKLWD  Y3, Y2, Y6
+	VPUNPCKHWD  Y3, Y2, Y2
+	VPADDW      Y2, Y6, Y6
+	VPUNPCKLWD  Y5, Y4, Y2
+	VPUNPCKHWD  Y5, Y4, Y3
+	VPADDW      Y3, Y2, Y2
+	VPUNPCKLDQ  Y2, Y6, Y3
+	VPUNPCKHDQ  Y2, Y6, Y2
+	VPADDW      Y2, Y3, Y3
+	VPSHUFB     avx2beside<>+0(SB), Y3, Y3
+	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
+	VPADDD      320(DI), Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPXOR       X2, X2, X2
+	VPINSRW     $0x00, (CX), X2, X2
+	VPINSRW     $0x01, 18(CX), X2, X2
+	VPINSRW     $0x02, 36(CX), X2, X2
+	VPINSRW     $0x03, 54(CX), X2, X2
+	VPINSRW     $0x04, 72(CX), X2, X2
+	VPINSRW     $0x05, 90(CX), X2, X2
+	VPINSRW     $0x06, 108(CX), X2, X2
+	VPINSRW     $0x07, 126(CX), X2, X2
+	VCVTPH2PS   X2, Y2
+	VMULPS      256(DI), Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $0x00000090, CX
+	ADDQ        $0x00000160, DI
+	DECQ        R8
+	JNZ         oneShortQ40AVX2_eight
+	TESTQ       BX, BX
+	JZ          oneShortQ40AVX2_whole
+	SUBQ        BX, CX
+	VMOVDQU     2(CX), X2
+	VINSERTI128 $0x01, 74(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
+	VPAND       Y0, Y2, Y2
+	VPAND       Y0, Y3, Y3
+	VPMADDUBSW  (DI), Y2, Y2
+	VPMADDUBSW  32(DI), Y3, Y3
+	VPADDW      Y3, Y2, Y2
+	VMOVDQU     20(CX), X3
+	VINSERTI128 $0x01, 92(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  64(DI), Y3, Y3
+	VPMADDUBSW  96(DI), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VMOVDQU     38(CX), X4
+	VINSERTI128 $0x01, 110(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPMADDUBSW  128(DI), Y4, Y4
+	VPMADDUBSW  160(DI), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VMOVDQU     56(CX), X5
+	VINSERTI128 $0x01, 128(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VPMADDUBSW  192(DI), Y5, Y5
+	VPMADDUBSW  224(DI), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPUNPCKLWD  Y3, Y2, Y6
+	VPUNPCKHWD  Y3, Y2, Y2
+	VPADDW      Y2, Y6, Y6
+	VPUNPCKLWD  Y5, Y4, Y2
+	VPUNPCKHWD  Y5, Y4, Y3
+	VPADDW      Y3, Y2, Y2
+	VPUNPCKLDQ  Y2, Y6, Y3
+	VPUNPCKHDQ  Y2, Y6, Y2
+	VPADDW      Y2, Y3, Y3
+	VPSHUFB     avx2beside<>+0(SB), Y3, Y3
+	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
+	VPADDD      320(DI), Y3, Y3
+	VCVTDQ2PS   Y3, Y3
+	VPXOR       X2, X2, X2
+	VPINSRW     $0x00, (CX), X2, X2
+	VPINSRW     $0x01, 18(CX), X2, X2
+	VPINSRW     $0x02, 36(CX), X2, X2
+	VPINSRW     $0x03, 54(CX), X2, X2
+	VPINSRW     $0x04, 72(CX), X2, X2
+	VPINSRW     $0x05, 90(CX), X2, X2
+	VPINSRW     $0x06, 108(CX), X2, X2
+	VPINSRW     $0x07, 126(CX), X2, X2
+	VCVTPH2PS   X2, Y2
+	VMULPS      256(DI), Y2, Y2
+	VMULPS      Y2, Y3, Y3
+	VMOVDQU     352(DI), Y2
+	VPERMPS     Y3, Y2, Y3
+	VANDPS      384(DI), Y3, Y3
+	VADDPS      Y3, Y1, Y1
+	ADDQ        $0x00000090, CX
+	ADDQ        $0x00000160, DI
+
+oneShortQ40AVX2_whole:
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          oneShortQ40AVX2_row
+	VZEROUPPER
+	RET
 
 // func splitQ4KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -1043,7 +2807,7 @@ wholeQ4KAVX2_block:
 	RET
 
 // func oneWholeQ4KAVX2(a *byte)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
@@ -1060,6 +2824,9 @@ oneWholeQ4KAVX2_row:
 	MOVQ  16(AX), R10
 
 oneWholeQ4KAVX2_block:
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
+	PREFETCHT0   4224(DX)
 	VMOVDQU      (DX), X2
 	VPSRLDQ      $0x04, X2, X3
 	VPSHUFD      $0xff, X2, X2
@@ -1193,6 +2960,259 @@ DATA avx2iq4<>+20(SB)/4, $0xf6eaddcf
 DATA avx2iq4<>+24(SB)/4, $0x26190d01
 DATA avx2iq4<>+28(SB)/4, $0x71594535
 GLOBL avx2iq4<>(SB), RODATA|NOPTR, $32
+
+// func oneShortIQ4NLAVX2(a *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·oneShortIQ4NLAVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y1
+	MOVQ    48(AX), DX
+	MOVQ    64(AX), BX
+	MOVQ    8(AX), SI
+
+oneShortIQ4NLAVX2_row:
+	MOVQ  24(AX), DI
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R8
+
+oneShortIQ4NLAVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	VMOVDQU     2(CX), X3
+	VINSERTI128 $0x01, 74(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y5
+	VPSHUFB     Y3, Y5, Y3
+	VMOVUPS     avx2iq4<>+0(SB), Y5
+	VPSHUFB     Y4, Y5, Y4
+	VMOVDQU     (DI), Y5
+	VPSIGNB     Y3, Y5, Y5
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y5, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     32(DI), Y5
+	VPSIGNB     Y4, Y5, Y5
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y3, Y3
+	VMOVDQU     20(CX), X4
+	VINSERTI128 $0x01, 92(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VMOVUPS     avx2iq4<>+0(SB), Y6
+	VPSHUFB     Y4, Y6, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y6
+	VPSHUFB     Y5, Y6, Y5
+	VMOVDQU     64(DI), Y6
+	VPSIGNB     Y4, Y6, Y6
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y6, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     96(DI), Y6
+	VPSIGNB     Y5, Y6, Y6
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPADDD      Y5, Y4, Y4
+	VMOVDQU     38(CX), X5
+	VINSERTI128 $0x01, 110(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y5, Y7, Y5
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y6, Y7, Y6
+	VMOVDQU     128(DI), Y7
+	VPSIGNB     Y5, Y7, Y7
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     160(DI), Y7
+	VPSIGNB     Y6, Y7, Y7
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPADDD      Y6, Y5, Y5
+	VMOVDQU     56(CX), X6
+	VINSERTI128 $0x01, 128(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y6, Y8, Y6
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y7, Y8, Y7
+	VMOVDQU     192(DI), Y8
+	VPSIGNB     Y6, Y8, Y8
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y8, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     224(DI), Y8
+	VPSIGNB     Y7, Y8, Y8
+	VPABSB      Y7, Y7
+	VPMADDUBSW  Y8, Y7, Y7
+	VPMADDWD    Y1, Y7, Y7
+	VPADDD      Y7, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VPXOR       X3, X3, X3
+	VPINSRW     $0x00, (CX), X3, X3
+	VPINSRW     $0x01, 18(CX), X3, X3
+	VPINSRW     $0x02, 36(CX), X3, X3
+	VPINSRW     $0x03, 54(CX), X3, X3
+	VPINSRW     $0x04, 72(CX), X3, X3
+	VPINSRW     $0x05, 90(CX), X3, X3
+	VPINSRW     $0x06, 108(CX), X3, X3
+	VPINSRW     $0x07, 126(CX), X3, X3
+	VCVTPH2PS   X3, Y3
+	VMULPS      256(DI), Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x00000090, CX
+	ADDQ        $0x00000160, DI
+	DECQ        R8
+	JNZ         oneShortIQ4NLAVX2_eight
+	TESTQ       BX, BX
+	JZ          oneShortIQ4NLAVX2_whole
+	SUBQ        BX, CX
+	VMOVDQU     2(CX), X3
+	VINSERTI128 $0x01, 74(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y5
+	VPSHUFB     Y3, Y5, Y3
+	VMOVUPS     avx2iq4<>+0(SB), Y5
+	VPSHUFB     Y4, Y5, Y4
+	VMOVDQU     (DI), Y5
+	VPSIGNB     Y3, Y5, Y5
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y5, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     32(DI), Y5
+	VPSIGNB     Y4, Y5, Y5
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y3, Y3
+	VMOVDQU     20(CX), X4
+	VINSERTI128 $0x01, 92(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VMOVUPS     avx2iq4<>+0(SB), Y6
+	VPSHUFB     Y4, Y6, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y6
+	VPSHUFB     Y5, Y6, Y5
+	VMOVDQU     64(DI), Y6
+	VPSIGNB     Y4, Y6, Y6
+	VPABSB      Y4, Y4
+	VPMADDUBSW  Y6, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     96(DI), Y6
+	VPSIGNB     Y5, Y6, Y6
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPADDD      Y5, Y4, Y4
+	VMOVDQU     38(CX), X5
+	VINSERTI128 $0x01, 110(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y5, Y7, Y5
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y6, Y7, Y6
+	VMOVDQU     128(DI), Y7
+	VPSIGNB     Y5, Y7, Y7
+	VPABSB      Y5, Y5
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     160(DI), Y7
+	VPSIGNB     Y6, Y7, Y7
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPADDD      Y6, Y5, Y5
+	VMOVDQU     56(CX), X6
+	VINSERTI128 $0x01, 128(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y6, Y8, Y6
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y7, Y8, Y7
+	VMOVDQU     192(DI), Y8
+	VPSIGNB     Y6, Y8, Y8
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y8, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     224(DI), Y8
+	VPSIGNB     Y7, Y8, Y8
+	VPABSB      Y7, Y7
+	VPMADDUBSW  Y8, Y7, Y7
+	VPMADDWD    Y1, Y7, Y7
+	VPADDD      Y7, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VPXOR       X3, X3, X3
+	VPINSRW     $0x00, (CX), X3, X3
+	VPINSRW     $0x01, 18(CX), X3, X3
+	VPINSRW     $0x02, 36(CX), X3, X3
+	VPINSRW     $0x03, 54(CX), X3, X3
+	VPINSRW     $0x04, 72(CX), X3, X3
+	VPINSRW     $0x05, 90(CX), X3, X3
+	VPINSRW     $0x06, 108(CX), X3, X3
+	VPINSRW     $0x07, 126(CX), X3, X3
+	VCVTPH2PS   X3, Y3
+	VMULPS      256(DI), Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VMOVDQU     352(DI), Y3
+	VPERMPS     Y4, Y3, Y4
+	VANDPS      384(DI), Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x00000090, CX
+	ADDQ        $0x00000160, DI
+
+oneShortIQ4NLAVX2_whole:
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          oneShortIQ4NLAVX2_row
+	VZEROUPPER
+	RET
 
 // func splitIQ4XSAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -1423,7 +3443,7 @@ wholeIQ4XSAVX2_block:
 	RET
 
 // func oneWholeIQ4XSAVX2(a *byte)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeIQ4XSAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
@@ -1440,6 +3460,9 @@ oneWholeIQ4XSAVX2_row:
 	MOVQ  16(AX), R9
 
 oneWholeIQ4XSAVX2_block:
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
+	PREFETCHT0   4224(DX)
 	VPBROADCASTD 4(DX), Y2
 	VPSRLVD      avx2fours<>+0(SB), Y2, Y2
 	VPAND        avx2lowf<>+0(SB), Y2, Y2
@@ -1637,6 +3660,245 @@ DATA avx2halves<>+20(SB)/4, $0x0c080604
 DATA avx2halves<>+24(SB)/4, $0xfdfeff00
 DATA avx2halves<>+28(SB)/4, $0xf4f8fafc
 GLOBL avx2halves<>(SB), RODATA|NOPTR, $32
+
+// func oneShortMXFP4AVX2(a *byte)
+// Requires: AVX, AVX2, MMX+
+TEXT ·oneShortMXFP4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    (AX), CX
+	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
+	VMOVUPS avx2pair10001<>+0(SB), Y1
+	MOVQ    48(AX), DX
+	MOVQ    64(AX), BX
+	MOVQ    8(AX), SI
+
+oneShortMXFP4AVX2_row:
+	MOVQ  24(AX), DI
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R8
+
+oneShortMXFP4AVX2_eight:
+	PREFETCHT0  4096(CX)
+	PREFETCHT0  4160(CX)
+	PREFETCHT0  4224(CX)
+	VMOVDQU     1(CX), X3
+	VINSERTI128 $0x01, 69(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
+	VPSHUFB     Y3, Y5, Y3
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
+	VPSHUFB     Y4, Y5, Y4
+	VPMADDUBSW  (DI), Y3, Y3
+	VPMADDUBSW  32(DI), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     18(CX), X4
+	VINSERTI128 $0x01, 86(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
+	VPSHUFB     Y4, Y6, Y4
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
+	VPSHUFB     Y5, Y6, Y5
+	VPMADDUBSW  64(DI), Y4, Y4
+	VPMADDUBSW  96(DI), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     35(CX), X5
+	VINSERTI128 $0x01, 103(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
+	VPSHUFB     Y5, Y7, Y5
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
+	VPSHUFB     Y6, Y7, Y6
+	VPMADDUBSW  128(DI), Y5, Y5
+	VPMADDUBSW  160(DI), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     52(CX), X6
+	VINSERTI128 $0x01, 120(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
+	VPSHUFB     Y6, Y8, Y6
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
+	VPSHUFB     Y7, Y8, Y7
+	VPMADDUBSW  192(DI), Y6, Y6
+	VPMADDUBSW  224(DI), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VPADDD      320(DI), Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VPXOR       X3, X3, X3
+	VPINSRB     $0x00, (CX), X3, X3
+	VPINSRB     $0x01, 17(CX), X3, X3
+	VPINSRB     $0x02, 34(CX), X3, X3
+	VPINSRB     $0x03, 51(CX), X3, X3
+	VPINSRB     $0x04, 68(CX), X3, X3
+	VPINSRB     $0x05, 85(CX), X3, X3
+	VPINSRB     $0x06, 102(CX), X3, X3
+	VPINSRB     $0x07, 119(CX), X3, X3
+	VPMOVZXBD   X3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VPCMPEQD    avx2infinite7f800000<>+0(SB), Y3, Y5
+	VPMAXUD     avx2least400000<>+0(SB), Y3, Y3
+	VMULPS      avx2float3f000000<>+0(SB), Y3, Y3
+	VPOR        Y5, Y3, Y3
+	VMULPS      256(DI), Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x00000088, CX
+	ADDQ        $0x00000160, DI
+	DECQ        R8
+	JNZ         oneShortMXFP4AVX2_eight
+	TESTQ       BX, BX
+	JZ          oneShortMXFP4AVX2_whole
+	SUBQ        BX, CX
+	VMOVDQU     1(CX), X3
+	VINSERTI128 $0x01, 69(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
+	VPSHUFB     Y3, Y5, Y3
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
+	VPSHUFB     Y4, Y5, Y4
+	VPMADDUBSW  (DI), Y3, Y3
+	VPMADDUBSW  32(DI), Y4, Y4
+	VPADDW      Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VMOVDQU     18(CX), X4
+	VINSERTI128 $0x01, 86(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
+	VPSHUFB     Y4, Y6, Y4
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
+	VPSHUFB     Y5, Y6, Y5
+	VPMADDUBSW  64(DI), Y4, Y4
+	VPMADDUBSW  96(DI), Y5, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     35(CX), X5
+	VINSERTI128 $0x01, 103(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y6, Y6
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
+	VPSHUFB     Y5, Y7, Y5
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
+	VPSHUFB     Y6, Y7, Y6
+	VPMADDUBSW  128(DI), Y5, Y5
+	VPMADDUBSW  160(DI), Y6, Y6
+	VPADDW      Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VMOVDQU     52(CX), X6
+	VINSERTI128 $0x01, 120(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
+	VPSHUFB     Y6, Y8, Y6
+	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
+	VPSHUFB     Y7, Y8, Y7
+	VPMADDUBSW  192(DI), Y6, Y6
+	VPMADDUBSW  224(DI), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLDQ  Y4, Y3, Y7
+	VPUNPCKHDQ  Y4, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y3
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y3, Y3
+	VPUNPCKLQDQ Y3, Y7, Y4
+	VPUNPCKHQDQ Y3, Y7, Y3
+	VPADDD      Y3, Y4, Y4
+	VPADDD      320(DI), Y4, Y4
+	VCVTDQ2PS   Y4, Y4
+	VPXOR       X3, X3, X3
+	VPINSRB     $0x00, (CX), X3, X3
+	VPINSRB     $0x01, 17(CX), X3, X3
+	VPINSRB     $0x02, 34(CX), X3, X3
+	VPINSRB     $0x03, 51(CX), X3, X3
+	VPINSRB     $0x04, 68(CX), X3, X3
+	VPINSRB     $0x05, 85(CX), X3, X3
+	VPINSRB     $0x06, 102(CX), X3, X3
+	VPINSRB     $0x07, 119(CX), X3, X3
+	VPMOVZXBD   X3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VPCMPEQD    avx2infinite7f800000<>+0(SB), Y3, Y5
+	VPMAXUD     avx2least400000<>+0(SB), Y3, Y3
+	VMULPS      avx2float3f000000<>+0(SB), Y3, Y3
+	VPOR        Y5, Y3, Y3
+	VMULPS      256(DI), Y3, Y3
+	VMULPS      Y3, Y4, Y4
+	VMOVDQU     352(DI), Y3
+	VPERMPS     Y4, Y3, Y4
+	VANDPS      384(DI), Y4, Y4
+	VADDPS      Y4, Y2, Y2
+	ADDQ        $0x00000088, CX
+	ADDQ        $0x00000160, DI
+
+oneShortMXFP4AVX2_whole:
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         SI
+	JNZ          oneShortMXFP4AVX2_row
+	VZEROUPPER
+	RET
+
+DATA avx2halvesLeast<>+0(SB)/4, $0x0f0e0d0c
+DATA avx2halvesLeast<>+4(SB)/4, $0x18141210
+DATA avx2halvesLeast<>+8(SB)/4, $0x090a0b0c
+DATA avx2halvesLeast<>+12(SB)/4, $0x00040608
+DATA avx2halvesLeast<>+16(SB)/4, $0x0f0e0d0c
+DATA avx2halvesLeast<>+20(SB)/4, $0x18141210
+DATA avx2halvesLeast<>+24(SB)/4, $0x090a0b0c
+DATA avx2halvesLeast<>+28(SB)/4, $0x00040608
+GLOBL avx2halvesLeast<>(SB), RODATA|NOPTR, $32
+
+DATA avx2infinite7f800000<>+0(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+4(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+8(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+12(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+16(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+20(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+24(SB)/4, $0x7f800000
+DATA avx2infinite7f800000<>+28(SB)/4, $0x7f800000
+GLOBL avx2infinite7f800000<>(SB), RODATA|NOPTR, $32
+
+DATA avx2least400000<>+0(SB)/4, $0x00400000
+DATA avx2least400000<>+4(SB)/4, $0x00400000
+DATA avx2least400000<>+8(SB)/4, $0x00400000
+DATA avx2least400000<>+12(SB)/4, $0x00400000
+DATA avx2least400000<>+16(SB)/4, $0x00400000
+DATA avx2least400000<>+20(SB)/4, $0x00400000
+DATA avx2least400000<>+24(SB)/4, $0x00400000
+DATA avx2least400000<>+28(SB)/4, $0x00400000
+GLOBL avx2least400000<>(SB), RODATA|NOPTR, $32
 
 // func splitQ3KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -1903,7 +4165,7 @@ DATA avx2lessWords200020<>+28(SB)/4, $0x00200020
 GLOBL avx2lessWords200020<>(SB), RODATA|NOPTR, $32
 
 // func oneWholeQ3KAVX2(a *byte)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ3KAVX2(SB), NOSPLIT, $8-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
@@ -1921,6 +4183,8 @@ oneWholeQ3KAVX2_row:
 	MOVQ  16(AX), R10
 
 oneWholeQ3KAVX2_block:
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
 	MOVL         96(DX), R11
 	MOVL         100(DX), R12
 	MOVL         104(DX), R13
@@ -2193,7 +4457,7 @@ wholeQ2KAVX2_block:
 	RET
 
 // func oneWholeQ2KAVX2(a *byte)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ2KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
@@ -2211,6 +4475,8 @@ oneWholeQ2KAVX2_row:
 	MOVQ  16(AX), R10
 
 oneWholeQ2KAVX2_block:
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
 	VPMOVZXBW    (DX), Y3
 	VPAND        Y0, Y3, Y4
 	VPSRLW       $0x04, Y3, Y3
@@ -2592,16 +4858,6 @@ wholeDotG16BiasedAVX2_blocks:
 	JNZ          wholeDotG16BiasedAVX2_row
 	VZEROUPPER
 	RET
-
-DATA avx2pair10001<>+0(SB)/4, $0x00010001
-DATA avx2pair10001<>+4(SB)/4, $0x00010001
-DATA avx2pair10001<>+8(SB)/4, $0x00010001
-DATA avx2pair10001<>+12(SB)/4, $0x00010001
-DATA avx2pair10001<>+16(SB)/4, $0x00010001
-DATA avx2pair10001<>+20(SB)/4, $0x00010001
-DATA avx2pair10001<>+24(SB)/4, $0x00010001
-DATA avx2pair10001<>+28(SB)/4, $0x00010001
-GLOBL avx2pair10001<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2
@@ -3184,6 +5440,94 @@ blockDotBiasedAVX2_done:
 	JNZ     blockDotBiasedAVX2_row
 	VZEROUPPER
 	RET
+
+// func arrangeShortAVX2(dst *byte, x *byte, of *byte, eights int, least int)
+// Requires: AVX, AVX2
+TEXT ·arrangeShortAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         of+16(FP), DX
+	MOVQ         least+32(FP), BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	VMOVUPS      avx2bytes1010101<>+0(SB), Y1
+	MOVQ         eights+24(FP), BX
+
+arrangeShortAVX2_eight:
+	VMOVDQU     (CX), X2
+	VINSERTI128 $0x01, 128(CX), Y2, Y2
+	VMOVDQU     Y2, (AX)
+	VPMADDUBSW  Y2, Y1, Y2
+	VMOVDQU     16(CX), X3
+	VINSERTI128 $0x01, 144(CX), Y3, Y3
+	VMOVDQU     Y3, 32(AX)
+	VPMADDUBSW  Y3, Y1, Y3
+	VPADDW      Y3, Y2, Y2
+	VMOVDQU     32(CX), X3
+	VINSERTI128 $0x01, 160(CX), Y3, Y3
+	VMOVDQU     Y3, 64(AX)
+	VPMADDUBSW  Y3, Y1, Y3
+	VMOVDQU     48(CX), X4
+	VINSERTI128 $0x01, 176(CX), Y4, Y4
+	VMOVDQU     Y4, 96(AX)
+	VPMADDUBSW  Y4, Y1, Y4
+	VPADDW      Y4, Y3, Y3
+	VMOVDQU     64(CX), X4
+	VINSERTI128 $0x01, 192(CX), Y4, Y4
+	VMOVDQU     Y4, 128(AX)
+	VPMADDUBSW  Y4, Y1, Y4
+	VMOVDQU     80(CX), X5
+	VINSERTI128 $0x01, 208(CX), Y5, Y5
+	VMOVDQU     Y5, 160(AX)
+	VPMADDUBSW  Y5, Y1, Y5
+	VPADDW      Y5, Y4, Y4
+	VMOVDQU     96(CX), X5
+	VINSERTI128 $0x01, 224(CX), Y5, Y5
+	VMOVDQU     Y5, 192(AX)
+	VPMADDUBSW  Y5, Y1, Y5
+	VMOVDQU     112(CX), X6
+	VINSERTI128 $0x01, 240(CX), Y6, Y6
+	VMOVDQU     Y6, 224(AX)
+	VPMADDUBSW  Y6, Y1, Y6
+	VPADDW      Y6, Y5, Y5
+	VPUNPCKLWD  Y3, Y2, Y6
+	VPUNPCKHWD  Y3, Y2, Y2
+	VPADDW      Y2, Y6, Y6
+	VPUNPCKLWD  Y5, Y4, Y2
+	VPUNPCKHWD  Y5, Y4, Y3
+	VPADDW      Y3, Y2, Y2
+	VPUNPCKLDQ  Y2, Y6, Y3
+	VPUNPCKHDQ  Y2, Y6, Y2
+	VPADDW      Y2, Y3, Y3
+	VPSHUFB     avx2beside<>+0(SB), Y3, Y3
+	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
+	VPMULLD     Y0, Y3, Y3
+	VMOVDQU     Y3, 320(AX)
+	VMOVUPS     (DX), Y2
+	VMOVUPS     32(DX), Y3
+	VSHUFPS     $0x88, Y3, Y2, Y4
+	VPERMPD     $0xd8, Y4, Y4
+	VMOVUPS     Y4, 256(AX)
+	VSHUFPS     $0xdd, Y3, Y2, Y2
+	VPERMPD     $0xd8, Y2, Y2
+	VMOVUPS     Y2, 288(AX)
+	ADDQ        $0x00000160, AX
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000040, DX
+	DECQ        BX
+	JNZ         arrangeShortAVX2_eight
+	VZEROUPPER
+	RET
+
+DATA avx2bytes1010101<>+0(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+4(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+8(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+12(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+16(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+20(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+24(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+28(SB)/4, $0x01010101
+GLOBL avx2bytes1010101<>(SB), RODATA|NOPTR, $32
 
 // func halvesAVX2(dst *float32, row *byte, blocks int)
 // Requires: AVX, F16C

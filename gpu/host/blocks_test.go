@@ -16,6 +16,8 @@ func TestBlockArgs(t *testing.T) {
 	var a blockArgs
 	var w quant.Whole
 	var r rowArgs
+	var e shortEight
+	var rest shortRest
 	for name, c := range map[string][2]uintptr{
 		"codes": {unsafe.Offsetof(a.codes), 0}, "scales": {unsafe.Offsetof(a.scales), 8}, "biases": {unsafe.Offsetof(a.biases), 16},
 		"cols": {unsafe.Offsetof(a.cols), 24}, "rows": {unsafe.Offsetof(a.rows), 32}, "x": {unsafe.Offsetof(a.x), 40},
@@ -23,6 +25,9 @@ func TestBlockArgs(t *testing.T) {
 		"Scales": {unsafe.Offsetof(w.Scales), 0}, "Minima": {unsafe.Offsetof(w.Minima), 32}, "D": {unsafe.Offsetof(w.D), 64},
 		"w": {unsafe.Offsetof(r.w), 0}, "rows of w": {unsafe.Offsetof(r.rows), 8}, "blocks": {unsafe.Offsetof(r.blocks), 16}, "x of a row": {unsafe.Offsetof(r.x), 24},
 		"of": {unsafe.Offsetof(r.of), 32}, "sums": {unsafe.Offsetof(r.sums), 40}, "y of a row": {unsafe.Offsetof(r.y), 48}, "whole": {unsafe.Offsetof(r.whole), 56},
+		"back":  {unsafe.Offsetof(r.back), 64},
+		"scale": {unsafe.Offsetof(e.scale), 256}, "sums of an eight": {unsafe.Offsetof(e.sums), 288}, "less": {unsafe.Offsetof(e.less), 320}, "an eight": {unsafe.Sizeof(e), 352},
+		"order": {unsafe.Offsetof(rest.order), 352}, "mask": {unsafe.Offsetof(rest.mask), 384},
 		"DMin": {unsafe.Offsetof(w.DMin), 68}, "a Whole": {unsafe.Sizeof(w), 72},
 	} {
 		if c[0] != c[1] {
@@ -92,11 +97,91 @@ func sameCodes(t *testing.T, name string, c quant.Coding, codes [2][]int8) {
 	}
 }
 
+// finiteBlocks returns random blocks whose scales and biases are numbers.
+func finiteBlocks(rng *rand.Rand, b *quant.Block, n int) []byte {
+	src, codes := bytesBeside(rng, n*b.Size), make([]int8, b.Len)
+	scales, biases := make([]float32, b.Len/b.Group), make([]float32, b.Len/b.Group)
+	for i := 0; i < n; {
+		block := src[i*b.Size : (i+1)*b.Size]
+		sum := float32(0)
+		b.Split(codes, scales, biases, block)
+		for g := range scales {
+			sum += 0*scales[g] + 0*biases[g]
+		}
+		if sum == 0 {
+			i++
+			continue
+		}
+		for j := range block {
+			block[j] = byte(rng.Uint32())
+		}
+	}
+	return src
+}
+
+// Kernels of one row of X have the bits of the definition: for rows that are eights of blocks and
+// others, with inputs that are all as large as they get, and codes, too.
+func TestOneRow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	for _, k := range available() {
+		for c := range quant.Coding(quant.NumCodings) {
+			b := c.Block()
+			if k.codings[c].oneRow == nil {
+				continue
+			}
+			for _, cols := range []int{256, 288, 480, 768, 1024, 2880} {
+				if cols%b.Len != 0 {
+					continue
+				}
+				const rows = 5
+				src := finiteBlocks(rng, b, rows*cols/b.Len)
+				for o, all := range map[int]byte{0: 0x00, 1: 0xff, 2: 0x80} { // of codes; the scales stay
+					for i := o * cols / b.Len; i < (o+1)*cols/b.Len; i++ {
+						for j := b.Size - 16; j < b.Size && b.Len == 32; j++ {
+							src[i*b.Size+j] = all
+						}
+					}
+				}
+				for _, most := range []bool{false, true} {
+					x := make([]float32, cols)
+					for i := range x {
+						x[i] = float32(rng.NormFloat64())
+						if most {
+							x[i] = float32(math.Copysign(3, float64(x[i])))
+						}
+					}
+					record := make([]byte, recordBytes(cols, b.Len))
+					quantiseGo((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[cols])), &x[0], b.Len, cols/b.Len)
+					if b.Len == wholeGroup {
+						sumSixteens(record, cols)
+					}
+					w := matrix{rows: rows, cols: cols, format: quant.InBlock(b), rowBytes: b.Bytes(1, cols), weight: src}
+					in := rowList{mem: record, stride: len(record), width: len(record), int8s: true}
+					y, want := make([]float32, rows), make([]float32, rows)
+					var s, defined blockScratch
+					for o := range rows {
+						// both take a row alone and all together
+						if !k.mulOne(&s, &w, o, o+1, record, y) {
+							t.Fatalf("%s: %v: no kernel took rows of %d", k.name, c, cols)
+						}
+					}
+					out := rowList{mem: gpu.FloatBytes(want), stride: 4 * rows, width: 4 * rows}
+					portable.mulBlocks(&defined, &w, 0, rows, &in, &out, 0, 1)
+					sameBits(t, fmt.Sprintf("%s, %d columns, most %v", k.name, cols, most), c, y, want)
+					clear(y)
+					k.mulOne(&s, &w, 0, rows, record, y)
+					sameBits(t, fmt.Sprintf("%s, %d columns, most %v, together", k.name, cols, most), c, y, want)
+				}
+			}
+		}
+	}
+}
+
 // BenchmarkBlocks compares formats of GGUF files with the engine's own 4 bits, on matrices of real
 // models, one thread. Its pairs are for runs one after the other: see docs/experiments.md.
 func BenchmarkBlocks(b *testing.B) {
 	formats := []quant.Format{q4.In(quant.Panels, quant.PanelRows)}
-	for _, name := range []string{"Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q4_0", "Q2_K", "Q3_K", "IQ4_XS", "MXFP4", "F16"} {
+	for _, name := range []string{"Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4", "Q2_K", "Q3_K", "IQ4_XS", "F16"} {
 		formats = append(formats, quant.InBlock(quant.BlockNamed(name)))
 	}
 	for _, shape := range [][2]int{{2048, 768}, {2048, 4096}} {

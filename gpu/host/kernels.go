@@ -40,9 +40,9 @@ type codingKernels struct {
 	split func(codes []int8, scales, biases []float32, row []byte)
 	// whole is split for blocks of 256, see quant.Block.Whole.
 	whole func(codes []int8, wholes []quant.Whole, row []byte)
-	// oneWhole multiplies rows of blocks of 256 by one row of X in int8, see rowArgs; nil: they are
-	// taken apart first.
-	oneWhole blockKernel
+	// oneRow multiplies rows of blocks of several numbers by one row of X in int8, see rowArgs;
+	// nil: they are taken apart first.
+	oneRow blockKernel
 	// oneSplit is one for a row that was taken apart; nil: it is widened first.
 	oneSplit func(codes []int8, scales, biases, x []float32) float32
 

@@ -20,8 +20,9 @@ type Block struct {
 
 	Group  int  // numbers that share a scale; 0 where Len is 1
 	Biased bool // groups have a bias, too
-	// Least is what the codes of Whole, which have no sign, are above those of Split in blocks of
-	// 256 that are not Biased. Minima are Least·Scales then, and DMin is D.
+	// Least is what codes without a sign are above those of Split in blocks that are not Biased. Of
+	// blocks of 256 Whole has such codes: Minima are Least·Scales then, and DMin is D. Of blocks of
+	// 32 products may take them. It is 0 where codes keep their sign.
 	Least int8
 
 	// split takes one block of 32 apart, see Split, and whole one of 256, see Whole; nil for
@@ -40,14 +41,14 @@ var blocks = []*Block{
 	{Name: "Q8_0", Len: 32, Size: 34, Group: 32, split: splitQ8x0},
 	{Name: "Q6_K", Len: 256, Size: 210, Group: 16, Least: 32, whole: wholeQ6K},
 	{Name: "Q5_1", Len: 32, Size: 24, Group: 32, Biased: true, split: splitQ5x1},
-	{Name: "Q5_0", Len: 32, Size: 22, Group: 32, split: splitQ5x0},
+	{Name: "Q5_0", Len: 32, Size: 22, Group: 32, Least: 16, split: splitQ5x0},
 	{Name: "Q5_K", Len: 256, Size: 176, Group: 32, Biased: true, whole: wholeQ5K},
 	{Name: "Q4_1", Len: 32, Size: 20, Group: 32, Biased: true, split: splitQ4x1},
-	{Name: "Q4_0", Len: 32, Size: 18, Group: 32, split: splitQ4x0},
+	{Name: "Q4_0", Len: 32, Size: 18, Group: 32, Least: 8, split: splitQ4x0},
 	{Name: "Q4_K", Len: 256, Size: 144, Group: 32, Biased: true, whole: wholeQ4K},
 	{Name: "IQ4_NL", Len: 32, Size: 18, Group: 32, split: splitIQ4NL},
 	{Name: "IQ4_XS", Len: 256, Size: 136, Group: 32, whole: wholeIQ4XS},
-	{Name: "MXFP4", Len: 32, Size: 17, Group: 32, split: splitMXFP4},
+	{Name: "MXFP4", Len: 32, Size: 17, Group: 32, Least: 12, split: splitMXFP4},
 	{Name: "Q3_K", Len: 256, Size: 110, Group: 16, Least: 4, whole: wholeQ3K},
 	{Name: "Q2_K", Len: 256, Size: 84, Group: 16, Biased: true, whole: wholeQ2K},
 }

@@ -18,6 +18,7 @@ const (
 	rowSums   = 40
 	rowY      = 48
 	rowWhole  = 56
+	rowBack   = 64
 )
 
 // oneWhole is wholeDot for one row of X, where codes go from a block into products.
@@ -40,6 +41,7 @@ func (g *generator) oneWhole(f base.Func) {
 		d := &blockDot{generator: g, biased: f.Biased, scales: s.wholes, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
 		acc := g.zero()
 		loop(f.Name+"_block", field(rowBlocks), func() {
+			s.fetch(b.Size)
 			var totals [2]reg.VecVirtual
 			n := 0
 			s.sink = func(q reg.VecVirtual, disp int) {
@@ -52,15 +54,27 @@ func (g *generator) oneWhole(f base.Func) {
 			ADDQ(U32(256), d.x)
 			ADDQ(U32(8), d.of)
 		})
-		half, low := XMM(), acc.AsX().(reg.VecVirtual)
-		VEXTRACTF128(U8(1), acc.AsY(), half)
-		VADDPS(half, low, low)
-		VMOVHLPS(low, low, half)
-		VADDPS(half, low, low)
-		VMOVSHDUP(low, half)
-		VADDSS(half, low, low)
-		VMOVSS(low, Mem{Base: y})
-		ADDQ(U32(4), y)
+		g.storeLanes(acc, y)
 	})
 	end()
+}
+
+// storeLanes stores the sum of the lanes of v at y, which it moves on to the next number.
+func (g *generator) storeLanes(v reg.VecVirtual, y reg.Register) {
+	half, low := XMM(), v.AsX().(reg.VecVirtual)
+	VEXTRACTF128(U8(1), v.AsY(), half)
+	VADDPS(half, low, low)
+	VMOVHLPS(low, low, half)
+	VADDPS(half, low, low)
+	VMOVSHDUP(low, half)
+	VADDSS(half, low, low)
+	VMOVSS(low, Mem{Base: y})
+	ADDQ(U32(4), y)
+}
+
+// fetch prefetches as many bytes of blocks as are taken now, aheadBytes later.
+func (s *splitter) fetch(bytes int) {
+	for at := 0; at < bytes; at += 64 {
+		PREFETCHT0(s.at(aheadBytes + at))
+	}
 }

@@ -225,6 +225,10 @@ func blocks(add func(family, kind, signature, doc string) *Func) {
 			f := add("blocks", "split", "(codes *int8, scales, biases *float32, src *byte, blocks int)",
 				fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Split.", b))
 			f.Name, f.Coding = strings.Replace(f.Name, "split", "split"+strings.ReplaceAll(b.Name, "_", ""), 1), c
+			if b.Len == 32 {
+				f = add("blocks", "oneShort", "(a *byte)", fmt.Sprintf("multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.", b))
+				f.Name, f.Coding = strings.Replace(f.Name, "oneShort", "oneShort"+strings.ReplaceAll(b.Name, "_", ""), 1), c
+			}
 			if b.Len == 256 {
 				f = add("blocks", "whole", "(codes *int8, wholes, src *byte, blocks int)", fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Whole.", b))
 				f.Name, f.Coding = strings.Replace(f.Name, "whole", "whole"+strings.ReplaceAll(b.Name, "_", ""), 1), c
@@ -258,6 +262,7 @@ func blocks(add func(family, kind, signature, doc string) *Func) {
 			f.Name = strings.Replace(f.Name, "blockDot", "blockDotBiased", 1)
 		}
 	}
+	add("blocks", "arrangeShort", "(dst, x, of *byte, eights, least int)", "arranges eights of groups of 32 inputs, at least one, for oneShort kernels of a format with that Least, negated.")
 	add("blocks", "halves", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d fp16, at least 1, to dst.", UnpackInputs))
 }
 

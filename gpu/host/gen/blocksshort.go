@@ -1,0 +1,353 @@
+package main
+
+import (
+	"log"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+	"github.com/mmcloughlin/avo/x86"
+
+	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
+
+// Offsets within eight groups of inputs as arrangeShort leaves them, and their size. Package host
+// has the same numbers.
+const (
+	shortScales = 256 // float32 [8]
+	shortSums   = 288 // float32 [8]: scales times sums
+	shortLess   = 320 // int32 [8]: sums times -least
+	shortSize   = 352
+)
+
+// pairs of groups that a vector holds halves of: group p and group p+4
+const shortPairs = 4
+
+// arrangeShort arranges eight groups of 32 inputs at a time for oneShort. A vector is the first, or
+// the second, halves of two groups.
+func (g *generator) arrangeShort(f base.Func) {
+	dst, x, of, least := pointer("dst"), pointer("x"), pointer("of"), YMM()
+	r := pointer("least").(reg.GPVirtual)
+	VMOVD(r.As32(), least.AsX())
+	VPBROADCASTD(least.AsX(), least)
+	ones := g.keep(g.bytes(1))
+	loop(f.Name+"_eight", pointer("eights"), func() {
+		var sums [shortPairs]reg.VecVirtual
+		for p := range sums {
+			for half := range 2 {
+				y, sum := YMM(), YMM()
+				lower(x86.VMOVDQU(Mem{Base: x, Disp: 32*p + 16*half}, y.AsX()))
+				VINSERTI128(U8(1), Mem{Base: x, Disp: 32*(p+shortPairs) + 16*half}, y, y)
+				VMOVDQU(y, Mem{Base: dst, Disp: 64*p + 32*half})
+				VPMADDUBSW(y, ones, sum)
+				if half == 0 {
+					sums[p] = sum
+				} else {
+					VPADDW(sum, sums[p], sums[p])
+				}
+			}
+		}
+		total := g.sumWords(sums)
+		VPMULLD(least, total, total)
+		VMOVDQU(total, Mem{Base: dst, Disp: shortLess})
+		low, high := YMM(), YMM()
+		VMOVUPS(Mem{Base: of}, low)
+		VMOVUPS(Mem{Base: of, Disp: 32}, high)
+		for _, part := range []struct {
+			pick uint8
+			disp int
+		}{{0x88, shortScales}, {0xdd, shortSums}} {
+			s := YMM()
+			VSHUFPS(U8(part.pick), high, low, s)
+			VPERMPD(U8(0xd8), s, s)
+			VMOVUPS(s, Mem{Base: dst, Disp: part.disp})
+		}
+		ADDQ(U32(shortSize), dst)
+		ADDQ(U32(256), x)
+		ADDQ(U32(64), of)
+	})
+	end()
+}
+
+// lower adds an instruction that writes the lower half of a vector and sets the upper one to zero.
+// avo does not know the latter, and would keep the vector alive before it.
+func lower(i *ir.Instruction, err error) {
+	if err != nil {
+		log.Fatalf("gen: %v", err)
+	}
+	x := i.Operands[len(i.Operands)-1].(reg.VecVirtual)
+	i.Outputs = []Op{x.AsY()}
+	Instruction(i)
+}
+
+// folded returns what unpack takes from the low and from the high parts of two vectors, added.
+func folded(a, b reg.VecVirtual, low, high, add func(ops ...Op)) reg.VecVirtual {
+	x, y := YMM(), YMM()
+	low(b, a, x)
+	high(b, a, y)
+	add(y, x, x)
+	return x
+}
+
+// sumWords returns the sums of the words in each half of four vectors: a half has a lane of each.
+// Sums of four words fit in 16 bits.
+func (g *generator) sumWords(v [shortPairs]reg.VecVirtual) reg.VecVirtual {
+	a := folded(v[0], v[1], VPUNPCKLWD, VPUNPCKHWD, VPADDW)
+	b := folded(v[2], v[3], VPUNPCKLWD, VPUNPCKHWD, VPADDW)
+	sum := folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDW)
+	VPSHUFB(g.table("beside", 8, func(i int) Constant { // words 0 and 4, 1 and 5, …
+		w := uint32(2 * (i % 4))
+		return U32(w | (w+1)<<8 | (w+8)<<16 | (w+9)<<24)
+	}), sum, sum)
+	VPMADDWD(g.same("pair", 0x00010001), sum, sum)
+	return sum
+}
+
+// sumInts is sumWords for vectors of 32-bit integers.
+func sumInts(v [shortPairs]reg.VecVirtual) reg.VecVirtual {
+	a := folded(v[0], v[1], VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
+	b := folded(v[2], v[3], VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
+	return folded(a, b, VPUNPCKLQDQ, VPUNPCKHQDQ, VPADDD)
+}
+
+// shortRow is what oneShort has of eight blocks of W and of X.
+type shortRow struct {
+	*splitter
+	block *quant.Block
+	x     reg.Register
+	ones  reg.VecVirtual // 1 in every 16 bits
+	tops  reg.Register   // the table of highest bits
+}
+
+// oneShort is blockDot for rows of W as they are stored and one row of X, with the lanes added up.
+func (g *generator) oneShort(f base.Func) {
+	b := f.Coding.Block()
+	a := pointer("a")
+	field := func(disp int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: a, Disp: disp}, r)
+		return r
+	}
+	s := &shortRow{splitter: &splitter{generator: g, src: field(rowW)}, block: b}
+	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
+	if b.Name == "Q5_0" || b.Name == "Q5_1" {
+		s.tops = GP64()
+		LEAQ(g.topBits(), s.tops)
+	}
+	y, back := field(rowY), field(rowBack)
+	loop(f.Name+"_row", field(rowRows), func() {
+		s.x = field(rowX)
+		acc := g.zero()
+		eight := func(mask func(part reg.VecVirtual)) {
+			part := s.eights()
+			mask(part)
+			VADDPS(part, acc, acc)
+			ADDQ(U32(uint32(8*b.Size)), s.src)
+			ADDQ(U32(shortSize), s.x)
+		}
+		loop(f.Name+"_eight", field(rowBlocks), func() {
+			s.fetch(8 * b.Size)
+			eight(func(reg.VecVirtual) {})
+		})
+		TESTQ(back, back)
+		JZ(LabelRef(f.Name + "_whole"))
+		SUBQ(back, s.src)
+		eight(func(part reg.VecVirtual) {
+			order := YMM()
+			VMOVDQU(Mem{Base: s.x, Disp: shortSize}, order)
+			VPERMPS(part, order, part)
+			VANDPS(Mem{Base: s.x, Disp: shortSize + 32}, part, part)
+		})
+		Label(f.Name + "_whole")
+		g.storeLanes(acc, y)
+	})
+	end()
+}
+
+// eights returns what eight blocks add to the lanes.
+func (s *shortRow) eights() reg.VecVirtual {
+	var v [shortPairs]reg.VecVirtual
+	for p := range v {
+		v[p] = s.both(p)
+	}
+	var dot reg.VecVirtual
+	if s.narrow() {
+		dot = s.sumWords(v)
+	} else {
+		dot = sumInts(v)
+	}
+	if s.block.Least != 0 {
+		VPADDD(Mem{Base: s.x, Disp: shortLess}, dot, dot)
+	}
+	VCVTDQ2PS(dot, dot)
+	scale, bias := s.numbersOf() // last: sooner they are slower
+	VMULPS(Mem{Base: s.x, Disp: shortScales}, scale, scale)
+	VMULPS(scale, dot, dot)
+	if bias != nil {
+		VMULPS(Mem{Base: s.x, Disp: shortSums}, bias, bias)
+		VADDPS(bias, dot, dot)
+	}
+	return dot
+}
+
+// narrow reports whether sums of 16 products of a code and an input fit in 16 bits: codes are at
+// most 15, inputs 127.
+func (s *shortRow) narrow() bool { return s.block.Name == "Q4_0" || s.block.Name == "Q4_1" }
+
+// both returns the products of a pair of groups, added up to words if narrow, or to integers.
+func (s *shortRow) both(p int) reg.VecVirtual {
+	low, high := s.codesOf(p)
+	x := func(half int) Mem { return Mem{Base: s.x, Disp: 64*p + 32*half} }
+	if !s.block.Biased && s.block.Least == 0 { // codes have a sign, of which inputs are relieved
+		for half, q := range []reg.VecVirtual{low, high} {
+			y := YMM()
+			VMOVDQU(x(half), y)
+			VPSIGNB(q, y, y)
+			VPABSB(q, q)
+			VPMADDUBSW(y, q, q)
+			VPMADDWD(s.ones, q, q)
+		}
+		VPADDD(high, low, low)
+		return low
+	}
+	VPMADDUBSW(x(0), low, low)
+	VPMADDUBSW(x(1), high, high)
+	VPADDW(high, low, low) // codes are below 32: four products of 127 fit
+	if !s.narrow() {
+		VPMADDWD(s.ones, low, low)
+	}
+	return low
+}
+
+// place returns where block i of eight has its byte at disp.
+func (s *shortRow) place(i, disp int) Mem { return s.at(i*s.block.Size + disp) }
+
+// halvesOf returns 16 bytes at disp of the blocks of a pair.
+func (s *shortRow) halvesOf(p, disp int) reg.VecVirtual {
+	y := YMM()
+	lower(x86.VMOVDQU(s.place(p, disp), y.AsX()))
+	VINSERTI128(U8(1), s.place(p+shortPairs, disp), y, y)
+	return y
+}
+
+// codesOf returns the codes of the first and of the second halves of a pair of groups: without a
+// sign where the format has biases or a Least.
+func (s *shortRow) codesOf(p int) (low, high reg.VecVirtual) {
+	b := s.block
+	if b.Name == "Q8_0" {
+		return s.halvesOf(p, 2), s.halvesOf(p, 18)
+	}
+	low, high = s.halvesOf(p, b.Size-16), YMM()
+	VPSRLW(U8(4), low, high)
+	VPAND(s.mask, low, low)
+	VPAND(s.mask, high, high)
+	switch b.Name {
+	case "Q5_0", "Q5_1":
+		VPOR(s.topsOf(p, 0), low, low)
+		VPOR(s.topsOf(p, 2), high, high)
+	case "IQ4_NL":
+		s.looked("iq4", iq4, low)
+		s.looked("iq4", iq4, high)
+	case "MXFP4":
+		values := halfs
+		for i := range values {
+			values[i] += b.Least
+		}
+		s.looked("halvesLeast", values, low)
+		s.looked("halvesLeast", values, high)
+	}
+	return low, high
+}
+
+// topBits is a table that has, for each byte, 16 for each of its bits.
+func (g *generator) topBits() Mem {
+	return g.table("topBits", 512, func(i int) Constant {
+		w := uint32(0)
+		for j := range 4 {
+			w |= uint32(i/2>>(i%2*4+j)&1) << (8*j + 4)
+		}
+		return U32(w)
+	})
+}
+
+// topsOf returns the highest bits of 16 codes of each block of a pair: those of byte first and of
+// the next.
+func (s *shortRow) topsOf(p, first int) reg.VecVirtual {
+	two := func(i int) reg.VecVirtual {
+		y := YMM()
+		x := y.AsX()
+		for j := range 2 {
+			bits := GP64()
+			MOVBQZX(s.place(i, s.block.Size-20+first+j), bits)
+			from := Mem{Base: s.tops, Index: bits, Scale: 8}
+			if j == 0 {
+				lower(x86.VMOVQ(from, x))
+			} else {
+				lower(x86.VMOVHPS(from, x, x))
+			}
+		}
+		return y
+	}
+	low, high := two(p), two(p+shortPairs)
+	VINSERTI128(U8(1), high.AsX(), low, low)
+	return low
+}
+
+// numbersOf returns the scales of eight blocks, and the biases if there are any.
+func (s *shortRow) numbersOf() (scale, bias reg.VecVirtual) {
+	switch {
+	case s.block.Name == "MXFP4":
+		return s.powers(), nil
+	case s.block.Biased:
+		return s.twoHalves()
+	}
+	x, y := XMM(), YMM()
+	VPXOR(x, x, x)
+	for i := range 8 {
+		VPINSRW(U8(uint8(i)), s.place(i, 0), x, x)
+	}
+	VCVTPH2PS(x, y)
+	return y, nil
+}
+
+// twoHalves returns the scales and the biases of eight blocks.
+func (s *shortRow) twoHalves() (scale, bias reg.VecVirtual) {
+	order := s.table("scalesThenBiases", 4, func(i int) Constant {
+		w := uint32(8*(i%2) + 2*(i/2))
+		return U32(w | (w+1)<<8 | (w+4)<<16 | (w+5)<<24)
+	})
+	var fours [2]reg.VecVirtual
+	for k := range fours {
+		x := XMM()
+		VMOVD(s.place(4*k, 0), x)
+		for i := 1; i < 4; i++ {
+			VPINSRD(U8(uint8(i)), s.place(4*k+i, 0), x, x)
+		}
+		VPSHUFB(order, x, x)
+		fours[k] = x
+	}
+	x, scale, bias := XMM(), YMM(), YMM()
+	VPUNPCKLQDQ(fours[1], fours[0], x)
+	VCVTPH2PS(x, scale)
+	VPUNPCKHQDQ(fours[1], fours[0], x)
+	VCVTPH2PS(x, bias)
+	return scale, bias
+}
+
+// powers returns 2^(e-128) of the exponents e of eight blocks, see mxfp4.
+func (s *shortRow) powers() reg.VecVirtual {
+	x, y, none := XMM(), YMM(), YMM()
+	VPXOR(x, x, x)
+	for i := range 8 {
+		VPINSRB(U8(uint8(i)), s.place(i, 0), x, x)
+	}
+	VPMOVZXBD(x, y)
+	VPSLLD(U8(23), y, y)
+	VPCMPEQD(s.same("infinite", base.InfiniteBits), y, none)
+	VPMAXUD(s.same("least", leastE8M0), y, y)
+	VMULPS(s.same("float", 0x3f000000), y, y)
+	VPOR(none, y, y)
+	return y
+}
