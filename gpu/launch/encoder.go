@@ -134,7 +134,7 @@ type step struct {
 // run encodes t's commands and runs them on the stream.
 func (x *encoder) run(t *submitted) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
-	x.scratchWanted, x.jobsWanted, x.routed = 0, 0, routed{}
+	x.scratchWanted, x.jobsWanted, x.routed, x.lastSplit = 0, 0, routed{}, lastSplit{}
 	x.pages.clock++
 	if x.failed.Swap(false) {
 		x.pages.forget()

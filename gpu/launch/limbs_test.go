@@ -168,3 +168,21 @@ func TestLimbKernels(t *testing.T) {
 		}
 	}
 }
+
+// Limbs are of one Submit: the rows may be others in the next one.
+func TestSplitOnceEndsWithSubmit(t *testing.T) {
+	f := &fake{limbs: true}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
+	product := gpu.MatMul{W: gpu.Matrix{Rows: 64, Cols: 256, Format: quant.Affine(4, 64), Weight: v, Scales: v, Biases: v}, X: v.Floats(1 << 17),
+		Y: v.Floats(1 << 19), Rows: 9}
+	first, second := new(gpu.Commands), new(gpu.Commands)
+	gpu.Encode(first, product)
+	gpu.Encode(second, gpu.Upload{Dst: product.X, Src: make([]byte, 4)})
+	gpu.Encode(second, product)
+	for _, c := range []*gpu.Commands{first, second} {
+		if got, want := fmt.Sprint(names(launchedBy(t, f, c, q))), "[limbs_split limbs_matmul 16]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
