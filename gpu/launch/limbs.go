@@ -83,7 +83,7 @@ func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int
 }
 
 // lastSplit is rows whose limbs are in scratch memory: since then there were only products of the
-// same rows.
+// same rows, and choices of experts by their results.
 type lastSplit struct {
 	rows        limbRows
 	cols, group int
@@ -93,14 +93,30 @@ type lastSplit struct {
 // splitOnce is splitLimbs for a launch of n operations that begins with a product, unless the
 // launch before multiplied the same rows and did not change them.
 func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows, operations int) {
-	l := &x.lastSplit
-	if l.rows.split && l.next == x.at && l.rows.x == r.x && l.rows.rows == r.rows && l.rows.stride == r.stride && l.cols == o.W.Cols && l.group == d[1] {
-		*r = l.rows
-	} else {
+	if !x.wasSplit(r, o.W.Cols, d[1]) {
 		at := 0
 		x.splitLimbs(o, d, r, o.W.Cols, &at)
 	}
-	*l = lastSplit{rows: *r, cols: o.W.Cols, group: d[1], next: x.at + operations}
+	x.lastSplit = lastSplit{rows: *r, cols: o.W.Cols, group: d[1], next: x.at + operations}
+}
+
+// wasSplit finds the limbs of rows of cols inputs in groups, if they are the last that were made.
+func (x *encoder) wasSplit(r *limbRows, cols, group int) bool {
+	l := &x.lastSplit
+	if !l.rows.split || l.next != x.at || l.rows.x != r.x || l.rows.rows != r.rows || l.rows.stride != r.stride || l.cols != cols || l.group != group {
+		return false
+	}
+	*r = l.rows
+	return true
+}
+
+// keepSplit lets the last limbs serve the operation after the one under way, too, which takes no
+// scratch memory and writes to these extents.
+func (x *encoder) keepSplit(written ...extent) {
+	l := &x.lastSplit
+	if l.rows.split && l.next == x.at && floatsAt(l.rows.x, l.rows.rows, l.cols, l.rows.stride).apart(written...) {
+		l.next++
+	}
 }
 
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
@@ -189,9 +205,10 @@ func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 // limbExperts launches a product of experts' jobs. r has all rows that there may be.
 func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
 	d, tiles := limbDefines(f, b.wide[which]), ceil(int(p.wRows), limbTile)
-	if b.o.Rows > 2 {
+	if b.o.Rows > 2 && !x.wasSplit(&r, int(p.wCols), d[1]) {
 		at := 0
 		x.splitLimbs(b.o, d, &r, int(p.wCols), &at)
+		x.lastSplit = lastSplit{} // its place is taken
 	}
 	warps := limbSlices(f, int(p.wCols)) * (1 + flag(gated)) // the gates' and the ups'
 	xrows, each := limbFew, 1

@@ -169,6 +169,50 @@ func TestLimbKernels(t *testing.T) {
 	}
 }
 
+// A router's product, the choice of experts by it and their gates and ups share the limbs of the
+// rows; other rows, groups of another size and a choice that is written over the rows do not.
+func TestSplitOnceForExperts(t *testing.T) {
+	for name, c := range map[string]struct {
+		group       int // of the router
+		other, over bool
+		rows        int
+		want        string
+	}{
+		"shared":        {group: 64, rows: 9, want: "[limbs_split limbs_matmul 16 route_jobs limbs_experts 8 limbs_split limbs_experts 8]"},
+		"40 rows":       {group: 64, rows: 40, want: "[limbs_split limbs_matmul 32 route expert_jobs limbs_experts 32 limbs_split limbs_experts 32]"},
+		"few rows":      {group: 64, rows: 4, want: "[limbs_matmul 4 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
+		"another group": {group: 32, rows: 9, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
+		"other rows":    {group: 64, rows: 9, other: true, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
+		"written over":  {group: 64, rows: 9, over: true, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{limbs: true}
+			d := openFake(t, f)
+			v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
+			const dim, inner, experts, topK = 256, 64, 4, 2
+			matrix := func(rows, cols, bits, group int) gpu.Matrix {
+				return gpu.Matrix{Rows: rows, Cols: cols, Format: quant.Affine(bits, group), Weight: v, Scales: v, Biases: v}
+			}
+			x, scores, picks, weights := v.Floats(1<<18), v.Floats(1<<17), v.Floats(9<<16), v.Floats(10<<16)
+			cmds, of := new(gpu.Commands), x
+			gpu.Encode(cmds, gpu.MatMul{W: matrix(experts, dim, 8, c.group), X: x, Y: scores, Rows: c.rows})
+			if c.other {
+				of = x.Floats(dim)
+			}
+			if c.over {
+				weights = x.Floats(4)
+			}
+			gpu.Encode(cmds, gpu.Route{Scores: scores, Picks: picks, Weights: weights, Rows: c.rows, Experts: experts, TopK: topK})
+			e := gpu.Expert{Gate: matrix(inner, dim, 4, 64), Up: matrix(inner, dim, 4, 64), Down: matrix(dim, inner, 4, 64)}
+			gpu.Encode(cmds, gpu.Experts{X: of, Y: v.Floats(11 << 16), Scratch: v.Floats(13 << 16), Rows: c.rows, TopK: topK,
+				Table: &gpu.ExpertTable{Experts: []gpu.Expert{e, e, e, e}}, Picks: gpu.List[int32]{At: picks}})
+			if got := fmt.Sprint(names(launchedBy(t, f, cmds, q))); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // Limbs are of one Submit: the rows may be others in the next one.
 func TestSplitOnceEndsWithSubmit(t *testing.T) {
 	f := &fake{limbs: true}
