@@ -54,20 +54,6 @@ func testAlone(t *testing.T, d gpu.Device, cases []aloneCase, begin beginner) {
 	}
 }
 
-func aloneCases() []aloneCase {
-	list := []aloneCase{
-		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
-		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 0) }},
-		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
-		{"combine", aloneCombine}, {"topk", aloneTopK}, {"layernorm", aloneLayerNorm}, {"choose", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 0) }},
-		{"choose/blocks", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 7) }},
-	}
-	for _, f := range append(formats(), panelFormats()...) {
-		list = append(list, aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }})
-	}
-	return append(list, aloneProducts()...)
-}
-
 func aloneProducts() (list []aloneCase) {
 	for _, f := range append(formats(), panelFormats()...) {
 		out := 37

@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -22,6 +23,21 @@ func cases() []testCase {
 		all = append(all, list...)
 	}
 	return all
+}
+
+// aloneCases are those of rows that are computed alone and with others, see testAlone.
+func aloneCases() []aloneCase {
+	list := []aloneCase{
+		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
+		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 0) }},
+		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
+		{"combine", aloneCombine}, {"topk", aloneTopK}, {"layernorm", aloneLayerNorm}, {"choose", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 0) }},
+		{"choose/blocks", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 7) }},
+	}
+	for _, f := range append(formats(), panelFormats()...) {
+		list = append(list, aloneCase{fmt.Sprintf("embed/format=%v", f), func(s *setup, rows []int) *operand { return aloneEmbed(s, rows, f) }})
+	}
+	return append(list, aloneProducts()...)
 }
 
 // Run tests d. It makes its own buffers and queues and leaves d open.

@@ -56,28 +56,7 @@ type executor struct {
 	at      int       // the current operation
 	clock   clock     // of the Submit under way
 
-	embed    embedTask
-	norm     normTask
-	layer    layerNormTask
-	mat      matTask
-	headMat  headMatTask
-	gate     gateTask
-	swiglu   swigluTask
-	rope     ropeTask
-	attn     attnTask
-	latent   latentTask
-	choose   chooseTask
-	conv     convTask
-	delta    deltaTask
-	gated    gatedTask
-	add      addTask
-	router   routeTask
-	expert   expertTask
-	combine  combineTask
-	append   appendTask
-	copying  copyTask
-	rounding roundTask
-	topK     topKTask
+	tasks
 }
 
 // run runs the operations of c, which have been checked, in order. It stops at the first that

@@ -35,6 +35,33 @@ var runs = [gpu.NumKinds]func(x *executor, ops []gpu.Op) int{
 	gpu.KindMark:            alone((*executor).runMark),
 }
 
+// tasks is what operations keep from one to the next of their kind: the work that threads share,
+// and its memory.
+type tasks struct {
+	embed    embedTask
+	norm     normTask
+	layer    layerNormTask
+	mat      matTask
+	headMat  headMatTask
+	gate     gateTask
+	swiglu   swigluTask
+	rope     ropeTask
+	attn     attnTask
+	latent   latentTask
+	choose   chooseTask
+	conv     convTask
+	delta    deltaTask
+	gated    gatedTask
+	add      addTask
+	router   routeTask
+	expert   expertTask
+	combine  combineTask
+	append   appendTask
+	copying  copyTask
+	rounding roundTask
+	topK     topKTask
+}
+
 // alone is for operations that share their job with none.
 func alone[T gpu.Op](run func(x *executor, o T)) func(x *executor, ops []gpu.Op) int {
 	return func(x *executor, ops []gpu.Op) int {
