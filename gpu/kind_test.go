@@ -5,12 +5,13 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // TestKinds wants of the source that the constants Kind… and the operations are the same, one to
-// one, and that no two operations have one name.
+// one, that no two operations have one name, and that devices are tested with each.
 func TestKinds(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -53,4 +54,28 @@ func TestKinds(t *testing.T) {
 	if len(kinds) != NumKinds || len(names) != NumKinds {
 		t.Errorf("%d operations with a kind and %d with a name, want NumKinds = %d", len(kinds), len(names), NumKinds)
 	}
+	cases := sources(t, "gputest")
+	for _, op := range kinds {
+		if !strings.Contains(cases, "gpu."+op+"{") {
+			t.Errorf("package gputest has no case of %s", op)
+		}
+	}
+}
+
+// sources returns the text of a directory's Go files.
+func sources(t *testing.T, dir string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no Go files in %s: %v", dir, err)
+	}
+	var all strings.Builder
+	for _, p := range paths {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
 }
