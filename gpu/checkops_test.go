@@ -189,26 +189,6 @@ func TestCheckElements(t *testing.T) {
 		}))
 }
 
-func TestCheckTopK(t *testing.T) {
-	check(t, func() TopK {
-		return TopK{Logits: floats(3 * 70), Values: floats(3 * 64), Indices: floats(3 * 64), Stats: floats(6), Rows: 3, Vocab: 70, K: 64}
-	}, join(
-		view("Logits", 4, func(o *TopK) *View { return &o.Logits }),
-		view("Values", 4, func(o *TopK) *View { return &o.Values }),
-		view("Indices", 4, func(o *TopK) *View { return &o.Indices }),
-		view("Stats", 4, func(o *TopK) *View { return &o.Stats }),
-		size("Rows", func(o *TopK) *int { return &o.Rows }),
-		size("Vocab", func(o *TopK) *int { return &o.Vocab }),
-		size("K", func(o *TopK) *int { return &o.K }),
-		[]bad[TopK]{
-			{"too many", func(o *TopK) { o.K = 65; o.Values, o.Indices = floats(3*65), floats(3*65) }, "at most 64"},
-			{"more than there are", func(o *TopK) { o.Vocab = 63 }, "63 of the vocabulary"},
-			same("Values is Logits", func(o *TopK) { o.Values = o.Logits }),
-			same("Indices is Values", func(o *TopK) { o.Indices = o.Values }),
-			same("Stats is Indices", func(o *TopK) { o.Stats = o.Indices }),
-		}))
-}
-
 func TestCheckHeads(t *testing.T) {
 	good := func() HeadMatMul {
 		return HeadMatMul{W: matrix(3*5, 64, q4), X: floats(2*210 + 2*70 + 64), Y: floats(2*20 + 2*6 + 4), Rows: 3, Heads: 3, In: 64, Out: 4,
