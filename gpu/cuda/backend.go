@@ -28,6 +28,7 @@ type backend struct {
 	arch       string // "sm_90"
 	capability int    // 90
 	processors int    // multiprocessors
+	most       int    // kernels that are compiled ahead at once
 	version    string // the compiler's
 	context    contextHandle
 	setup      streamHandle // clears new memory
@@ -41,11 +42,12 @@ type backend struct {
 	own       []*memory // of them, pinned host memory
 	streams   int       // open
 	pipelines []*pipeline
+	images    map[string][]byte // by key: compiled ahead and not loaded, where no folder keeps them
 }
 
 var (
 	_ launch.Asynchronous = (*backend)(nil)
-	_ launch.LimbBackend  = (*backend)(nil)
+	_ launch.Preparer     = (*backend)(nil)
 	_ launch.Sized        = (*backend)(nil)
 )
 
@@ -67,7 +69,7 @@ type spoiled struct{ err error }
 
 // newBackend opens a GPU of a driver. log may be nil.
 func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*compiler, error)) (b *backend, err error) {
-	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger}
+	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger, most: cfg.Ahead, images: map[string][]byte{}}
 	b.pinned.New, b.pinned.Free = b.newBlock, b.freeBlock
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -223,7 +225,7 @@ func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) 
 func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
 	opts := options(b.arch)
 	name := key(b.version, source, opts)
-	if image := b.cache.load(name); image != nil {
+	if image := b.kept(name); image != nil {
 		return image, nil
 	}
 	image, log, err := b.c.build(source, opts)
@@ -237,6 +239,18 @@ func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
 		b.log.Warn("compiled kernels are not kept for the next run", "why", err)
 	}
 	return image, nil
+}
+
+// kept returns machine code that was compiled before, in another run or ahead, or nil.
+func (b *backend) kept(key string) []byte {
+	b.mu.Lock()
+	image := b.images[key]
+	delete(b.images, key)
+	b.mu.Unlock()
+	if image != nil {
+		return image
+	}
+	return b.cache.load(key)
 }
 
 // Close releases everything. While streams are open or memory is not released it returns an error

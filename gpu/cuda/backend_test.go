@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -24,13 +25,28 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeCompiler makes a source its own image, and refuses one that holds the word "wrong".
 func fakeCompiler(builds *int) *compiler {
-	var source []byte
+	var mu sync.Mutex // guards builds, too
+	var last uintptr
+	sources := map[uintptr][]byte{}
+	of := func(program uintptr) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		return sources[program]
+	}
 	c := &compiler{path: "libfakertc.so"}
 	c.version = func(major, minor *int32) result { *major, *minor = 13, 1; return success }
-	c.create = func(program *uintptr, s, name []byte) result { *program, source = 5, s; return success }
+	c.create = func(program *uintptr, s, name []byte) result {
+		mu.Lock()
+		defer mu.Unlock()
+		last++
+		*program, sources[last] = last, s
+		return success
+	}
 	c.compile = func(program uintptr, options []*byte) result {
+		mu.Lock()
+		defer mu.Unlock()
 		*builds++
-		if bytes.Contains(source, []byte("wrong")) {
+		if bytes.Contains(sources[program], []byte("wrong")) {
 			return 6
 		}
 		return success
@@ -38,8 +54,8 @@ func fakeCompiler(builds *int) *compiler {
 	log := "kernels.cu(3): error: expected a ;\x00"
 	c.logSize = func(program uintptr, n *uint64) result { *n = uint64(len(log)); return success }
 	c.log = func(program uintptr, b []byte) result { copy(b, log); return success }
-	c.size = func(program uintptr, n *uint64) result { *n = uint64(len(source)); return success }
-	c.code = func(program uintptr, b []byte) result { copy(b, source); return success }
+	c.size = func(program uintptr, n *uint64) result { *n = uint64(len(of(program))); return success }
+	c.code = func(program uintptr, b []byte) result { copy(b, of(program)); return success }
 	c.destroy = func(program *uintptr) result { *program = 0; return success }
 	c.text = func(r result) string { return "NVRTC_ERROR_COMPILATION" }
 	return c

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"sync"
 	"unsafe"
 )
 
@@ -23,8 +22,6 @@ type compiler struct {
 	code    func(program uintptr, b []byte) result
 	destroy func(program *uintptr) result
 	text    func(r result) string
-
-	mu sync.Mutex // one program at a time: versions before 12 compile one after the other anyhow
 }
 
 // CompileError reports a kernel that the compiler refused.
@@ -113,10 +110,9 @@ func options(arch string) []string {
 }
 
 // build compiles a source to machine code of an architecture: "sm_90". The error's log is the
-// compiler's.
+// compiler's. It may be called from many goroutines: NVRTC keeps programs apart, and from CUDA 12.3
+// on compiles several at once.
 func (c *compiler) build(source string, opts []string) (image []byte, log string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var program uintptr
 	if err := c.check(c.create(&program, zeroTerminated(source), zeroTerminated("kernels.cu")), "nvrtcCreateProgram"); err != nil {
 		return nil, "", err

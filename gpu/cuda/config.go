@@ -20,6 +20,10 @@ type Config struct {
 	// CacheDir is where compiled kernels are kept between runs. "" keeps none: each run compiles
 	// them again, which takes some seconds.
 	CacheDir string
+	// Ahead is how many kernels are compiled at once in the background, before they are needed.
+	// While a product's best kernel is compiled, one that serves as well computes it, more slowly
+	// and in the same bits. 0 compiles each kernel when it is needed, and the work waits for it.
+	Ahead int
 	// Driver and Compiler name the libraries' files; "" searches for them.
 	Driver, Compiler string
 	// Folders are searched before the usual ones.

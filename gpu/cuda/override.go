@@ -58,3 +58,22 @@ func (b *backend) CompileOwn(k launch.Kernel) (launch.Pipeline, error) {
 	}
 	return b.load(k, source)
 }
+
+// Ahead is how many kernels are compiled in the background at once.
+func (b *backend) Ahead() int { return b.most }
+
+// PrepareOwn makes machine code of a kernel of override/, which CompileOwn loads: it is in the
+// cache then, or kept.
+func (b *backend) PrepareOwn(k launch.Kernel) error {
+	source, err := overrideSource(k)
+	if err != nil {
+		return err
+	}
+	image, err := b.image(k, source)
+	if err == nil && b.cache.dir == "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.images[key(b.version, source, options(b.arch))] = image
+	}
+	return err
+}

@@ -18,6 +18,7 @@ type Device struct {
 	modules map[string]*msl.Module // by kernel
 	nothing Memory                 // bound where an operation leaves an operand out
 	limits  limits
+	ahead   *ahead
 
 	mu      sync.Mutex
 	closed  bool
@@ -41,7 +42,7 @@ func New(b Backend) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	d := &Device{b: b, modules: modules, nothing: nothing, limits: limitsFor(b), pipelines: map[Kernel]Pipeline{}}
+	d := &Device{b: b, modules: modules, nothing: nothing, limits: limitsFor(b), ahead: newAhead(b), pipelines: map[Kernel]Pipeline{}}
 	if own, ok := b.(LimbBackend); ok && own.LimbProducts() {
 		d.own = own
 	}
@@ -179,10 +180,12 @@ func (d *Device) pipeline(k Kernel) (Pipeline, error) {
 	if p := d.pipelines[k]; p != nil {
 		return p, nil
 	}
+	d.ahead.take(k)
 	p, err := d.compile(k)
 	if err != nil {
 		return nil, err
 	}
+	d.ahead.took(k)
 	d.pipelines[k] = p
 	return p, nil
 }
@@ -212,6 +215,7 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	d.mu.Unlock()
+	d.ahead.close()
 	d.nothing.Release()
 	return d.b.Close()
 }

@@ -44,7 +44,7 @@ type encoder struct {
 	scratch       region
 	jobMemory     region // of the experts of the operation under way
 	pages         pageSets
-	kernels       map[variant]Kernel
+	kernels       map[variant]*known
 	pipelines     map[Kernel]Pipeline
 	bound         []Arg
 	launch        Launch
@@ -231,7 +231,12 @@ func address(v gpu.View) uint64 { return memoryOf(v).Address() + uint64(v.Offset
 // begin starts a launch of a kernel for an operation. Its arguments follow in the order of the
 // kernel's parameters, and then end.
 func (x *encoder) begin(op gpu.Op, name string, defines ...int) {
-	x.steps = append(x.steps, step{op: op, index: x.at, kernel: x.kernel(name, defines), firstArg: len(x.args)})
+	x.beginKernel(op, x.kernel(name, defines...).Kernel)
+}
+
+// beginKernel is begin with a kernel that was chosen.
+func (x *encoder) beginKernel(op gpu.Op, k Kernel) {
+	x.steps = append(x.steps, step{op: op, index: x.at, kernel: k, firstArg: len(x.args)})
 }
 
 // end says over how many threadgroups of how many threads the launch goes.

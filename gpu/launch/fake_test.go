@@ -34,6 +34,10 @@ type fake struct {
 	refuse                           int           // bytes from which on there is no memory
 	limbs                            bool          // it has products of its own
 	processors                       int           // 0 is as many as the measured GPU has
+	ahead                            int           // kernels that are compiled ahead at once
+	hold                             chan struct{} // until it is closed, compiling ahead does not end
+	prepareErr                       error
+	prepared                         []Kernel // compiled ahead
 }
 
 type fakeMemory struct {
@@ -79,6 +83,18 @@ func (f *fake) Compile(k Kernel, m *msl.Module) (Pipeline, error) {
 }
 
 func (f *fake) LimbProducts() bool { return f.limbs }
+
+func (f *fake) Ahead() int { return f.ahead }
+
+func (f *fake) PrepareOwn(k Kernel) error {
+	if f.hold != nil {
+		<-f.hold
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.prepared = append(f.prepared, k)
+	return f.prepareErr
+}
 
 func (f *fake) Processors() int { return or(f.processors, measuredProcessors) }
 

@@ -99,8 +99,14 @@ type variant struct {
 	values [12]int
 }
 
+// known is a kernel that an encoder has the text of.
+type known struct {
+	Kernel
+	settled bool // it is compiled, and whatever it needs, so that nothing is chosen in its place
+}
+
 // kernel returns the kernel of a name with the values of its defines, in the table's order.
-func (x *encoder) kernel(name string, values []int) Kernel {
+func (x *encoder) kernel(name string, values ...int) *known {
 	v := variant{name: name}
 	copy(v.values[:], values)
 	if k, ok := x.kernels[v]; ok {
@@ -118,9 +124,9 @@ func (x *encoder) kernel(name string, values []int) Kernel {
 		b.WriteString(define(n, values[i]))
 	}
 	if x.kernels == nil {
-		x.kernels = map[variant]Kernel{}
+		x.kernels = map[variant]*known{}
 	}
-	k := Kernel{Name: name, Defines: b.String()}
+	k := &known{Kernel: Kernel{Name: name, Defines: b.String()}}
 	x.kernels[v] = k
 	return k
 }

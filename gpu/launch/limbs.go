@@ -69,13 +69,18 @@ func (x *encoder) limbRows(r *limbRows) {
 	x.places(r.limbs, r.sums)
 }
 
+// splitKernel is the kernel that makes limbs for products with these defines.
+func (x *encoder) splitKernel(d [4]int) Kernel {
+	return x.kernel("limbs_split", d[0], d[1], d[2], d[3]).Kernel
+}
+
 type limbSplitParams struct{ rows, cols, xStride, _ uint32 }
 
 // splitLimbs makes limbs of rows in scratch memory from byte *at on, and moves *at past them.
 func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int) {
 	groups := cols / d[1]
 	r.limbs, r.sums, r.split = x.reserve(at, ceil(3*r.rows*cols, 4)), x.reserve(at, 2*r.rows*groups), true
-	x.begin(op, "limbs_split", d[:]...)
+	x.beginKernel(op, x.splitKernel(d))
 	x.views(r.x)
 	x.places(r.limbs, r.sums)
 	constants(x, limbSplitParams{rows: uint32(r.rows), cols: uint32(cols), xStride: uint32(r.stride)})
@@ -149,9 +154,11 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 	for _, m := range all {
 		tiles += ceil(m.W.Rows, limbTile)
 	}
-	s := x.d.limits.limbShape(o.Rows, tiles)
-	r, d := x.limbInputs(o, s.split, len(all))
-	x.begin(o, "limbs_matmul", d[0], d[1], d[2], d[3], o.W.Cols, s.xrows, s.tiles, flag(r.split), len(all))
+	d := limbDefines(o.W.Format, wideProduct(o))
+	s, k := x.chooseShape(&limbChoice{kernel: "limbs_matmul", defines: d, cols: o.W.Cols, more: [4]int{len(all)}, rows: o.Rows, tiles: tiles,
+		wanted: x.d.limits.limbShape(o.Rows, tiles)})
+	r := x.limbInputs(o, d, s.split, len(all))
+	x.beginKernel(o, k)
 	x.limbRows(&r)
 	x.limbParts(all)
 	groups := x.limbParams(all, s.tiles)
@@ -161,9 +168,11 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 // limbSwiGLU multiplies few rows by a gate and an up, and gates.
 func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	gate := all[0]
-	s := x.d.limits.limbShape(gate.Rows, 2*ceil(gate.W.Rows, limbTile))
-	r, d := x.limbInputs(gate, s.split, len(all)+1)
-	x.begin(gate, "limbs_swiglu", d[0], d[1], d[2], d[3], gate.W.Cols, s.xrows, flag(r.split), 2)
+	d := limbDefines(gate.W.Format, wideProduct(gate))
+	s, k := x.chooseShape(&limbChoice{kernel: "limbs_swiglu", defines: d, cols: gate.W.Cols, more: [4]int{len(all)}, rows: gate.Rows, tiles: 1,
+		wanted: x.d.limits.limbShape(gate.Rows, 1)})
+	r := x.limbInputs(gate, d, s.split, len(all)+1)
+	x.beginKernel(gate, k)
 	x.limbRows(&r)
 	x.limbParts(all)
 	x.views(o.Y)
@@ -173,13 +182,12 @@ func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 
 // limbInputs returns the rows that a product multiplies, with limbs if split says so, for a launch
 // of n operations.
-func (x *encoder) limbInputs(o *gpu.MatMul, split bool, operations int) (limbRows, [4]int) {
+func (x *encoder) limbInputs(o *gpu.MatMul, d [4]int, split bool, operations int) limbRows {
 	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
-	d := limbDefines(o.W.Format, wideProduct(o))
 	if split {
 		x.splitOnce(o, d, &r, operations)
 	}
-	return r, d
+	return r
 }
 
 // limbParts binds the products' matrices, biases and results.
@@ -204,22 +212,24 @@ func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 
 // limbExperts launches a product of experts' jobs. r has all rows that there may be.
 func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
-	d, tiles := limbDefines(f, b.wide[which]), ceil(int(p.wRows), limbTile)
-	if b.o.Rows > 2 && !x.wasSplit(&r, int(p.wCols), d[1]) {
-		at := 0
-		x.splitLimbs(b.o, d, &r, int(p.wCols), &at)
-		x.lastSplit = lastSplit{} // its place is taken
-	}
-	warps := limbSlices(f, int(p.wCols)) * (1 + flag(gated)) // the gates' and the ups'
-	xrows, each := limbFew, 1
+	d, tiles, cols := limbDefines(f, b.wide[which]), ceil(int(p.wRows), limbTile), int(p.wCols)
+	warps := limbSlices(f, cols) * (1 + flag(gated)) // the gates' and the ups'
+	wanted := limbShape{xrows: limbFew, tiles: 1, split: b.o.Rows > 2}
 	if b.xrows > limbFew {
 		// what they leave for the others fits into 48 KiB
-		xrows, each = limbMany, 1+flag(warps <= 8)
+		wanted = limbShape{xrows: limbMany, tiles: 1 + flag(warps <= 8), split: true}
 	}
-	x.begin(b.o, "limbs_experts", d[0], d[1], d[2], d[3], int(p.wCols), xrows, each, flag(r.split), flag(gated), b.biased, b.clamped, which)
+	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols, more: [4]int{flag(gated), b.biased, b.clamped, which},
+		rows: b.xrows, wanted: wanted})
+	if s.split && !x.wasSplit(&r, cols, d[1]) {
+		at := 0
+		x.splitLimbs(b.o, d, &r, cols, &at)
+		x.lastSplit = lastSplit{} // its place is taken
+	}
+	x.beginKernel(b.o, k)
 	x.expertLists(b)
 	x.limbRows(&r)
 	x.views(out)
 	constants(x, p)
-	x.end(32*warps, ceil(tiles, each), b.n)
+	x.end(32*warps, ceil(tiles, s.tiles), b.n)
 }

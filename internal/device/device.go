@@ -128,6 +128,7 @@ func (c *Config) host() (gpu.Device, error) {
 func (c *Config) cuda() (gpu.Device, error) {
 	g := c.CUDA
 	g.CacheDir, g.Logger = c.cache("cuda"), c.Logger
+	g.Ahead = min(max(1, runtime.NumCPU()/4), 4)
 	d, err := cuda.Open(g)
 	if err != nil {
 		return nil, err
