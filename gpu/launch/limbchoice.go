@@ -2,8 +2,9 @@ package launch
 
 import "slices"
 
-// limbShapes are all shapes that a product is launched in, whatever its rows, of which a threadgroup
-// takes at most most. Each computes a row in the same bits, so any of them serves for any other.
+// limbShapes are all shapes that a product is launched in, whatever its rows, in which a
+// threadgroup takes at most so many. Each computes a row in the same bits, so any of them serves
+// for any other.
 func (l limits) limbShapes(tiles, most int) (all []limbShape) {
 	for _, rows := range [...]int{1, 2, 4, limbFew, 2 * limbFew, limbMany, 16 * limbMany} {
 		if s := l.limbShape(rows, tiles); s.xrows <= most && !slices.Contains(all, s) {
@@ -86,8 +87,8 @@ func (x *encoder) chooseShape(c *limbChoice) (limbShape, Kernel) {
 	return best, x.limbKernel(c, best).Kernel
 }
 
-// bestReady returns, of other shapes, the one whose kernels are compiled that reads the matrix least
-// often, or the one that is wanted if none will do.
+// bestReady returns, of other shapes, the one whose kernels are compiled that reads the matrix
+// least often, or the one that is wanted if none will do.
 func (x *encoder) bestReady(c *limbChoice, others []limbShape, split Kernel) limbShape {
 	best, passes := c.wanted, mostPasses*ceil(c.rows, c.wanted.xrows)+1
 	for _, s := range others {
