@@ -5,10 +5,11 @@
 // Ticket at once; the operations of one queue run in the order of submission and each sees what the
 // earlier ones wrote. The ticket completes later, from a goroutine of the device.
 //
-// Operations are plain structs that name views of buffers and carry their sizes. An operation's
-// comment is its definition. Small host data (token ids, row lists, routing weights) travel inside
-// the operation: whoever encodes it leaves the slice alone until the ticket is done, so no block of
-// device memory has to be written by the host while commands are in flight.
+// Operations are plain structs that name views of buffers and carry their sizes. Each has a file,
+// and kind.go lists them. An operation's comment is its definition. Small host data (token ids, row
+// lists, routing weights) travel inside the operation: whoever encodes it leaves the slice alone
+// until the ticket is done, so no block of device memory has to be written by the host while
+// commands are in flight.
 //
 // Activations are float32, row-major, outermost dimension first. Weights are a Matrix: elements or
 // codes with scales and perhaps biases, each a view of its own, or blocks that hold all of it.
