@@ -78,9 +78,9 @@ func (o *Attention) Check() error {
 		if want := product(o.KVHeads, o.HeadDim); s.KV.Dim != want {
 			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", s.KV.Dim, want)
 		}
-		values := s.KV.Values()
-		if need := product(o.KVHeads, or(o.ValueDim, o.HeadDim)); values.Dim < need || s.KV.VDim != 0 && values.Dim != need {
-			c.fail("a row of values has %d channels, want %d", values.Dim, need)
+		values := or(s.KV.VDim, s.KV.Dim)
+		if need := product(o.KVHeads, or(o.ValueDim, o.HeadDim)); values < need || s.KV.VDim != 0 && values != need {
+			c.fail("a row of values has %d channels, want %d", values, need)
 		}
 		c.groups(&s.KV, "HeadDim", o.HeadDim)
 		c.groups(&s.KV, "ValueDim", o.ValueDim)

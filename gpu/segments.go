@@ -80,8 +80,13 @@ func (c *checker) pages(kv *KV, first, end int) {
 	if c.err != nil {
 		return
 	}
-	values := kv.Values()
-	n := max(sum(kv.KOffset, kv.PartBytes()), sum(kv.VOffset, values.PartBytes()))
+	keys := kv.PartBytes()
+	values := keys
+	if kv.VDim != 0 {
+		v := kv.Values()
+		values = v.PartBytes()
+	}
+	n := max(sum(kv.KOffset, keys), sum(kv.VOffset, values))
 	last := (end - 1) / kv.PageRows
 	if last-first > 1 && kv.Pages.fit(last+1, n) {
 		return

@@ -15,7 +15,7 @@ import (
 // driver would not forgive: calls without a context, memory that is not there, what is given back
 // twice or never.
 type fake struct {
-	t *testing.T
+	t testing.TB
 
 	mu      sync.Mutex
 	fails   map[string]result // what a function returns next, once
@@ -61,12 +61,19 @@ type fakeEvent struct {
 	at     float32
 }
 
-func newFake(t *testing.T) *fake {
+func newFake(t testing.TB) *fake {
 	return &fake{
 		t: t, fails: map[string]result{}, memory: map[address][]byte{}, pinned: map[unsafe.Pointer][]byte{}, wrapped: map[unsafe.Pointer]uint64{},
 		streams: map[streamHandle]*fakeStream{}, events: map[eventHandle]*fakeEvent{}, modules: map[moduleHandle]string{},
 		graphs: map[graphHandle][]*fakeNode{}, ordered: map[graphHandle]bool{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
 		total: 1 << 20, major: 9, sms: 132, kernels: map[string]fakeKernel{},
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }
 

@@ -95,13 +95,6 @@ func newStream(tb testing.TB, b *backend) *stream {
 
 func u32(v uint32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v)), 4) }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
 // wait commits and waits.
 func wait(tb testing.TB, s *stream) (ns int64) {
 	tb.Helper()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -77,8 +78,8 @@ func (d *Device) Name() string { return d.b.Name() }
 // buffer is a back end's memory.
 type buffer struct {
 	d       *Device
-	memory  Memory // nil when released
-	n       int
+	memory  Memory       // nil when released
+	n       atomic.Int64 // bytes; 0 when released. Checks ask for it thousands of times a step
 	wrapped bool
 }
 
@@ -101,7 +102,7 @@ func (d *Device) Adopt(n int, newMemory func() (Memory, error)) (gpu.Buffer, err
 		d.uncount(&d.buffers)
 		return nil, err
 	}
-	return &buffer{d: d, memory: m, n: n}, nil
+	return bufferOf(d, m, n, false), nil
 }
 
 // Wrap makes mem visible to the device, see gpu.Device. mem begins at a multiple of 4.
@@ -122,7 +123,13 @@ func (d *Device) Wrap(mem []byte) (gpu.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &buffer{d: d, memory: m, n: len(mem), wrapped: true}, nil
+	return bufferOf(d, m, len(mem), true), nil
+}
+
+func bufferOf(d *Device, m Memory, n int, wrapped bool) *buffer {
+	b := &buffer{d: d, memory: m, wrapped: wrapped}
+	b.n.Store(int64(n))
+	return b
 }
 
 // count adds one to a number of open things.
@@ -142,14 +149,7 @@ func (d *Device) uncount(n *int) {
 	*n--
 }
 
-func (b *buffer) Len() int {
-	b.d.mu.Lock()
-	defer b.d.mu.Unlock()
-	if b.memory == nil {
-		return 0
-	}
-	return b.n
-}
+func (b *buffer) Len() int { return int(b.n.Load()) }
 
 func (b *buffer) Bytes() []byte {
 	b.d.mu.Lock()
@@ -164,6 +164,7 @@ func (b *buffer) Release() {
 	b.d.mu.Lock()
 	m := b.memory
 	b.memory = nil
+	b.n.Store(0)
 	if m != nil && !b.wrapped {
 		b.d.buffers--
 	}

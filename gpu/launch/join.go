@@ -22,6 +22,20 @@ func floatsAt(v gpu.View, rows, width, stride int) extent {
 
 func (e extent) overlaps(o extent) bool { return e.from < o.to && o.from < e.to }
 
+// hull is the least extent around all that are not empty.
+func hull(all []extent) (h extent) {
+	for _, e := range all {
+		switch {
+		case e.from == e.to:
+		case h.from == h.to:
+			h = e
+		default:
+			h = extent{min(h.from, e.from), max(h.to, e.to)}
+		}
+	}
+	return h
+}
+
 // apart reports whether e shares no byte with any of all.
 func (e extent) apart(all ...extent) bool {
 	for _, o := range all {

@@ -178,3 +178,20 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 }
+
+func TestHull(t *testing.T) {
+	for _, c := range []struct {
+		all  []extent
+		want extent
+	}{
+		{nil, extent{}},
+		{[]extent{{}, {}}, extent{}},
+		{[]extent{{}, {10, 20}}, extent{10, 20}},
+		{[]extent{{30, 40}, {}, {10, 20}}, extent{10, 40}},
+		{[]extent{{10, 50}, {20, 30}}, extent{10, 50}},
+	} {
+		if got := hull(c.all); got != c.want {
+			t.Errorf("around %v lies %v, want %v", c.all, got, c.want)
+		}
+	}
+}

@@ -246,12 +246,14 @@ func (s *headVectors) reads(rows int) [2]extent {
 
 // apart reports whether nothing that is written is seen by another set, nor the cache by any.
 func (h *headJoin) apart() bool {
+	var used [4 * len(h.set)]extent
 	for i := range h.sets {
 		s := &h.set[i]
 		vectors, copies, reads := s.extent(h.rows), s.copyExtent(h.rows), s.reads(h.rows)
-		if s.changed() && !vectors.apart(reads[:]...) || !copies.apart(vectors) || !copies.apart(reads[:]...) || h.append != nil && !apartFromCache(h.append, vectors, copies, reads[0], reads[1]) {
+		if s.changed() && !vectors.apart(reads[:]...) || !copies.apart(vectors) || !copies.apart(reads[:]...) {
 			return false
 		}
+		used[4*i], used[4*i+1], used[4*i+2], used[4*i+3] = vectors, copies, reads[0], reads[1]
 		for j := range h.sets {
 			o := &h.set[j]
 			if i == j {
@@ -266,17 +268,20 @@ func (h *headJoin) apart() bool {
 			}
 		}
 	}
-	return true
+	return h.append == nil || apartFromCache(h.append, used[:4*h.sets]...)
 }
 
-// apartFromCache reports whether the pages that rows go to share no byte with any of all.
+// apartFromCache reports whether the pages that rows go to share no byte with any of all. A step of
+// many texts has many pages, which mostly lie where none of all does nor anything between them.
 func apartFromCache(o *gpu.AppendKV, all ...extent) bool {
+	around := hull(all)
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		kv := &s.KV
+		first := min(kv.KOffset, kv.VOffset)
+		size := max(kv.KOffset, kv.VOffset) - first + kv.PartBytes()
 		for p := s.Pos / kv.PageRows; p <= (s.Pos+s.Rows-1)/kv.PageRows; p++ {
-			first := min(kv.KOffset, kv.VOffset)
-			if !extentOf(kv.Pages.At(p).At(first), max(kv.KOffset, kv.VOffset)-first+kv.PartBytes()).apart(all...) {
+			if e := extentOf(kv.Pages.At(p).At(first), size); e.overlaps(around) && !e.apart(all...) {
 				return false
 			}
 		}
