@@ -469,101 +469,99 @@ oneWholeQ6KAVX2_block:
 	PREFETCHT0   4288(DX)
 	VPMOVSXBW    192(DX), Y3
 	VMOVDQU      Y3, (CX)
+	VBROADCASTSS (R8), X5
 	VPBROADCASTW 208(DX), X4
-	VCVTPH2PS    X4, Y4
-	VPBROADCASTW 208(DX), X5
-	VCVTPH2PS    X5, Y5
+	VCVTPH2PS    X4, X4
+	VMULPS       X5, X4, X4
+	VBROADCASTSS X4, Y4
 	VPSLLW       $0x05, Y3, Y3
-	VMOVDQU      128(DX), Y6
-	VMOVDQU      (DX), Y7
-	VPSRLW       $0x04, Y7, Y8
+	VMOVDQU      128(DX), Y5
+	VMOVDQU      (DX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
 	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x04, Y5, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPAND        avx2bytes30303030<>+0(SB), Y5, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   (DI), Y6, Y6
+	VPBROADCASTD (CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPBROADCASTD 8(CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VMOVDQU      32(DX), Y8
+	VPSRLW       $0x04, Y8, Y9
 	VPAND        Y0, Y8, Y8
-	VPSLLW       $0x04, Y6, Y9
-	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
-	VPOR         Y9, Y7, Y7
-	VPAND        avx2bytes30303030<>+0(SB), Y6, Y9
-	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   (DI), Y7, Y7
-	VPBROADCASTD (CX), Y9
-	VPSHUFB      Y1, Y9, Y9
-	VPMADDWD     Y9, Y7, Y7
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPBROADCASTD 8(CX), Y9
+	VPAND        Y0, Y9, Y9
+	VPSLLW       $0x02, Y5, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y8, Y8
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
+	VPOR         Y5, Y9, Y9
+	VPMADDUBSW   32(DI), Y8, Y5
+	VPBROADCASTD 4(CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y6, Y6
+	VPMADDUBSW   96(DI), Y9, Y5
+	VPBROADCASTD 12(CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VMOVDQU      160(DX), Y5
+	VMOVDQU      64(DX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPSLLW       $0x04, Y5, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y8, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y5, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPBROADCASTD 16(CX), Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   192(DI), Y9, Y8
+	VPBROADCASTD 24(CX), Y9
 	VPSHUFB      Y1, Y9, Y9
 	VPMADDWD     Y9, Y8, Y8
-	VMOVDQU      32(DX), Y9
-	VPSRLW       $0x04, Y9, Y10
-	VPAND        Y0, Y9, Y9
-	VPAND        Y0, Y10, Y10
-	VPSLLW       $0x02, Y6, Y11
-	VPAND        avx2bytes30303030<>+0(SB), Y11, Y11
-	VPOR         Y11, Y9, Y9
-	VPSRLW       $0x02, Y6, Y6
-	VPAND        avx2bytes30303030<>+0(SB), Y6, Y6
-	VPOR         Y6, Y10, Y10
-	VPMADDUBSW   32(DI), Y9, Y6
-	VPBROADCASTD 4(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y7, Y7
-	VPMADDUBSW   96(DI), Y10, Y6
-	VPBROADCASTD 12(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VMOVDQU      160(DX), Y6
-	VMOVDQU      64(DX), Y9
-	VPSRLW       $0x04, Y9, Y10
-	VPAND        Y0, Y9, Y9
-	VPAND        Y0, Y10, Y10
-	VPSLLW       $0x04, Y6, Y11
-	VPAND        avx2bytes30303030<>+0(SB), Y11, Y11
-	VPOR         Y11, Y9, Y9
-	VPAND        avx2bytes30303030<>+0(SB), Y6, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   128(DI), Y9, Y9
-	VPBROADCASTD 16(CX), Y11
-	VPSHUFB      Y1, Y11, Y11
-	VPMADDWD     Y11, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDUBSW   192(DI), Y10, Y9
-	VPBROADCASTD 24(CX), Y10
-	VPSHUFB      Y1, Y10, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      96(DX), Y9
-	VPSRLW       $0x04, Y9, Y10
-	VPAND        Y0, Y9, Y9
-	VPAND        Y0, Y10, Y10
-	VPSLLW       $0x02, Y6, Y11
-	VPAND        avx2bytes30303030<>+0(SB), Y11, Y11
-	VPOR         Y11, Y9, Y9
-	VPSRLW       $0x02, Y6, Y6
-	VPAND        avx2bytes30303030<>+0(SB), Y6, Y6
-	VPOR         Y6, Y10, Y10
-	VPMADDUBSW   160(DI), Y9, Y6
-	VPBROADCASTD 20(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y7, Y7
-	VPMADDUBSW   224(DI), Y10, Y6
-	VPBROADCASTD 28(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS (R8), Y6
-	VMULPS       Y6, Y4, Y4
-	VMULPS       Y4, Y7, Y7
+	VMOVDQU      96(DX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPSLLW       $0x02, Y5, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y8, Y8
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
+	VPOR         Y5, Y9, Y9
+	VPMADDUBSW   160(DI), Y8, Y5
+	VPBROADCASTD 20(CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y6, Y6
+	VPMADDUBSW   224(DI), Y9, Y5
+	VPBROADCASTD 28(CX), Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y4, Y6, Y6
 	VPMADDWD     (R9), Y3, Y3
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y6, Y5, Y4
 	VMULPS       Y4, Y3, Y3
-	VSUBPS       Y3, Y7, Y7
+	VSUBPS       Y3, Y6, Y6
 	ADDQ         $0x00000020, R9
-	VADDPS       Y7, Y2, Y2
+	VADDPS       Y6, Y2, Y2
 	ADDQ         $0x000000d2, DX
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x00000008, R8
@@ -2109,44 +2107,54 @@ GLOBL avx2sixAll<>(SB), RODATA|NOPTR, $16
 
 // func oneWholeQ5KAVX2(a *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $0-8
+TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $8-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    48(AX), BX
-	MOVQ    8(AX), SI
+	MOVQ    $0x3f3f3f3f3f3f3f3f, BX
+	MOVQ    $0x0f0f0f0f0f0f0f0f, SI
+	MOVQ    $0x3030303030303030, DI
+	MOVQ    48(AX), R8
+	MOVQ    8(AX), R9
 
 oneWholeQ5KAVX2_row:
-	MOVQ  24(AX), DI
-	MOVQ  32(AX), R8
-	MOVQ  40(AX), R9
+	MOVQ  24(AX), R10
+	MOVQ  32(AX), R11
+	MOVQ  40(AX), R12
 	VPXOR Y1, Y1, Y1
-	MOVQ  16(AX), R10
+	MOVQ  16(AX), R13
 
 oneWholeQ5KAVX2_block:
 	PREFETCHT0   4096(DX)
 	PREFETCHT0   4160(DX)
 	PREFETCHT0   4224(DX)
-	VMOVDQU      (DX), X2
-	VPSRLDQ      $0x04, X2, X3
-	VPSHUFD      $0xff, X2, X2
-	VPSRLVD      avx2sixLow<>+0(SB), X2, X2
-	VPAND        avx2sixNibble<>+0(SB), X2, X2
-	VPSRLD       $0x02, X3, X4
-	VPAND        avx2sixTop<>+0(SB), X4, X4
-	VPOR         X4, X2, X2
-	VPAND        avx2sixAll<>+0(SB), X3, X3
-	VPUNPCKLDQ   X2, X3, X3
-	VPUNPCKLBW   X3, X3, X2
+	MOVL         12(DX), BP
+	MOVQ         BP, R14
+	SHLQ         $0x1c, R14
+	ORQ          R14, BP
+	ANDQ         SI, BP
+	MOVQ         4(DX), R14
+	MOVQ         R14, R15
+	SHRQ         $0x02, R15
+	ANDQ         DI, R15
+	ORQ          R15, BP
+	ANDQ         BX, R14
+	VMOVQ        R14, X2
+	VMOVQ        BP, X3
+	VPUNPCKLDQ   X3, X2, X2
+	VPUNPCKLBW   X2, X2, X3
+	VPMOVZXBW    X3, Y3
+	VMOVDQU      Y3, (CX)
+	VPUNPCKHBW   X2, X2, X2
 	VPMOVZXBW    X2, Y2
-	VMOVDQU      Y2, (CX)
-	VPUNPCKHBW   X3, X3, X2
-	VPMOVZXBW    X2, Y2
-	VPBROADCASTW (DX), X3
-	VCVTPH2PS    X3, Y3
-	VPBROADCASTW 2(DX), X4
-	VCVTPH2PS    X4, Y4
+	VBROADCASTSS (R11), X4
+	VMOVD        (DX), X3
+	VCVTPH2PS    X3, X3
+	VMULPS       X4, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSHDUP    X3, X3
+	VBROADCASTSS X3, Y3
 	VMOVDQU      16(DX), Y5
 	VMOVDQU      48(DX), Y6
 	VPSRLW       $0x04, Y6, Y7
@@ -2158,10 +2166,10 @@ oneWholeQ5KAVX2_block:
 	VPSLLW       $0x03, Y5, Y8
 	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
 	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   (DI), Y6, Y6
+	VPMADDUBSW   (R10), Y6, Y6
 	VPBROADCASTD (CX), Y8
 	VPMADDWD     Y8, Y6, Y6
-	VPMADDUBSW   32(DI), Y7, Y7
+	VPMADDUBSW   32(R10), Y7, Y7
 	VPBROADCASTD 4(CX), Y8
 	VPMADDWD     Y8, Y7, Y7
 	VMOVDQU      80(DX), Y8
@@ -2174,11 +2182,11 @@ oneWholeQ5KAVX2_block:
 	VPSLLW       $0x01, Y5, Y10
 	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
 	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   64(DI), Y8, Y8
+	VPMADDUBSW   64(R10), Y8, Y8
 	VPBROADCASTD 8(CX), Y10
 	VPMADDWD     Y10, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPMADDUBSW   96(DI), Y9, Y8
+	VPMADDUBSW   96(R10), Y9, Y8
 	VPBROADCASTD 12(CX), Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y7, Y7
@@ -2191,11 +2199,11 @@ oneWholeQ5KAVX2_block:
 	VPSRLW       $0x01, Y5, Y10
 	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
 	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   128(DI), Y8, Y8
+	VPMADDUBSW   128(R10), Y8, Y8
 	VPBROADCASTD 16(CX), Y10
 	VPMADDWD     Y10, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPMADDUBSW   160(DI), Y9, Y8
+	VPMADDUBSW   160(R10), Y9, Y8
 	VPBROADCASTD 20(CX), Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y7, Y7
@@ -2209,30 +2217,27 @@ oneWholeQ5KAVX2_block:
 	VPSRLW       $0x03, Y5, Y5
 	VPAND        avx2bytes10101010<>+0(SB), Y5, Y5
 	VPOR         Y5, Y9, Y9
-	VPMADDUBSW   192(DI), Y8, Y5
+	VPMADDUBSW   192(R10), Y8, Y5
 	VPBROADCASTD 24(CX), Y8
 	VPMADDWD     Y8, Y5, Y5
 	VPADDD       Y5, Y6, Y6
-	VPMADDUBSW   224(DI), Y9, Y5
+	VPMADDUBSW   224(R10), Y9, Y5
 	VPBROADCASTD 28(CX), Y8
 	VPMADDWD     Y8, Y5, Y5
 	VPADDD       Y5, Y7, Y7
 	VPADDD       Y7, Y6, Y6
 	VCVTDQ2PS    Y6, Y6
-	VBROADCASTSS (R8), Y5
-	VMULPS       Y5, Y3, Y3
-	VMULPS       Y3, Y6, Y6
-	VPMADDWD     (R9), Y2, Y2
+	VMULPS       Y4, Y6, Y6
+	VPMADDWD     (R12), Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y5, Y4, Y3
 	VMULPS       Y3, Y2, Y2
 	VSUBPS       Y2, Y6, Y6
-	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R12
 	VADDPS       Y6, Y1, Y1
 	ADDQ         $0x000000b0, DX
-	ADDQ         $0x00000100, DI
-	ADDQ         $0x00000008, R8
-	DECQ         R10
+	ADDQ         $0x00000100, R10
+	ADDQ         $0x00000008, R11
+	DECQ         R13
 	JNZ          oneWholeQ5KAVX2_block
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
@@ -2240,9 +2245,9 @@ oneWholeQ5KAVX2_block:
 	VADDPS       X2, X1, X1
 	VMOVSHDUP    X1, X2
 	VADDSS       X2, X1, X1
-	VMOVSS       X1, (BX)
-	ADDQ         $0x00000004, BX
-	DECQ         SI
+	VMOVSS       X1, (R8)
+	ADDQ         $0x00000004, R8
+	DECQ         R9
 	JNZ          oneWholeQ5KAVX2_row
 	VZEROUPPER
 	RET
@@ -2808,63 +2813,73 @@ wholeQ4KAVX2_block:
 
 // func oneWholeQ4KAVX2(a *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $0-8
+TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $8-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), CX
 	MOVQ    (AX), DX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    48(AX), BX
-	MOVQ    8(AX), SI
+	MOVQ    $0x3f3f3f3f3f3f3f3f, BX
+	MOVQ    $0x0f0f0f0f0f0f0f0f, SI
+	MOVQ    $0x3030303030303030, DI
+	MOVQ    48(AX), R8
+	MOVQ    8(AX), R9
 
 oneWholeQ4KAVX2_row:
-	MOVQ  24(AX), DI
-	MOVQ  32(AX), R8
-	MOVQ  40(AX), R9
+	MOVQ  24(AX), R10
+	MOVQ  32(AX), R11
+	MOVQ  40(AX), R12
 	VPXOR Y1, Y1, Y1
-	MOVQ  16(AX), R10
+	MOVQ  16(AX), R13
 
 oneWholeQ4KAVX2_block:
 	PREFETCHT0   4096(DX)
 	PREFETCHT0   4160(DX)
 	PREFETCHT0   4224(DX)
-	VMOVDQU      (DX), X2
-	VPSRLDQ      $0x04, X2, X3
-	VPSHUFD      $0xff, X2, X2
-	VPSRLVD      avx2sixLow<>+0(SB), X2, X2
-	VPAND        avx2sixNibble<>+0(SB), X2, X2
-	VPSRLD       $0x02, X3, X4
-	VPAND        avx2sixTop<>+0(SB), X4, X4
-	VPOR         X4, X2, X2
-	VPAND        avx2sixAll<>+0(SB), X3, X3
-	VPUNPCKLDQ   X2, X3, X3
-	VPUNPCKLBW   X3, X3, X2
+	MOVL         12(DX), BP
+	MOVQ         BP, R14
+	SHLQ         $0x1c, R14
+	ORQ          R14, BP
+	ANDQ         SI, BP
+	MOVQ         4(DX), R14
+	MOVQ         R14, R15
+	SHRQ         $0x02, R15
+	ANDQ         DI, R15
+	ORQ          R15, BP
+	ANDQ         BX, R14
+	VMOVQ        R14, X2
+	VMOVQ        BP, X3
+	VPUNPCKLDQ   X3, X2, X2
+	VPUNPCKLBW   X2, X2, X3
+	VPMOVZXBW    X3, Y3
+	VMOVDQU      Y3, (CX)
+	VPUNPCKHBW   X2, X2, X2
 	VPMOVZXBW    X2, Y2
-	VMOVDQU      Y2, (CX)
-	VPUNPCKHBW   X3, X3, X2
-	VPMOVZXBW    X2, Y2
-	VPBROADCASTW (DX), X3
-	VCVTPH2PS    X3, Y3
-	VPBROADCASTW 2(DX), X4
-	VCVTPH2PS    X4, Y4
+	VBROADCASTSS (R11), X4
+	VMOVD        (DX), X3
+	VCVTPH2PS    X3, X3
+	VMULPS       X4, X3, X3
+	VBROADCASTSS X3, Y4
+	VMOVSHDUP    X3, X3
+	VBROADCASTSS X3, Y3
 	VMOVDQU      16(DX), Y5
 	VPSRLW       $0x04, Y5, Y6
 	VPAND        Y0, Y5, Y5
 	VPAND        Y0, Y6, Y6
-	VPMADDUBSW   (DI), Y5, Y5
+	VPMADDUBSW   (R10), Y5, Y5
 	VPBROADCASTD (CX), Y7
 	VPMADDWD     Y7, Y5, Y5
-	VPMADDUBSW   32(DI), Y6, Y6
+	VPMADDUBSW   32(R10), Y6, Y6
 	VPBROADCASTD 4(CX), Y7
 	VPMADDWD     Y7, Y6, Y6
 	VMOVDQU      48(DX), Y7
 	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
 	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   64(DI), Y7, Y7
+	VPMADDUBSW   64(R10), Y7, Y7
 	VPBROADCASTD 8(CX), Y9
 	VPMADDWD     Y9, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPMADDUBSW   96(DI), Y8, Y7
+	VPMADDUBSW   96(R10), Y8, Y7
 	VPBROADCASTD 12(CX), Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
@@ -2872,11 +2887,11 @@ oneWholeQ4KAVX2_block:
 	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
 	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   128(DI), Y7, Y7
+	VPMADDUBSW   128(R10), Y7, Y7
 	VPBROADCASTD 16(CX), Y9
 	VPMADDWD     Y9, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPMADDUBSW   160(DI), Y8, Y7
+	VPMADDUBSW   160(R10), Y8, Y7
 	VPBROADCASTD 20(CX), Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
@@ -2884,30 +2899,27 @@ oneWholeQ4KAVX2_block:
 	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
 	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   192(DI), Y7, Y7
+	VPMADDUBSW   192(R10), Y7, Y7
 	VPBROADCASTD 24(CX), Y9
 	VPMADDWD     Y9, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPMADDUBSW   224(DI), Y8, Y7
+	VPMADDUBSW   224(R10), Y8, Y7
 	VPBROADCASTD 28(CX), Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (R8), Y6
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VPMADDWD     (R9), Y2, Y2
+	VMULPS       Y4, Y5, Y5
+	VPMADDWD     (R12), Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y6, Y4, Y3
 	VMULPS       Y3, Y2, Y2
 	VSUBPS       Y2, Y5, Y5
-	ADDQ         $0x00000020, R9
+	ADDQ         $0x00000020, R12
 	VADDPS       Y5, Y1, Y1
 	ADDQ         $0x00000090, DX
-	ADDQ         $0x00000100, DI
-	ADDQ         $0x00000008, R8
-	DECQ         R10
+	ADDQ         $0x00000100, R10
+	ADDQ         $0x00000008, R11
+	DECQ         R13
 	JNZ          oneWholeQ4KAVX2_block
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
@@ -2915,9 +2927,9 @@ oneWholeQ4KAVX2_block:
 	VADDPS       X2, X1, X1
 	VMOVSHDUP    X1, X2
 	VADDSS       X2, X1, X1
-	VMOVSS       X1, (BX)
-	ADDQ         $0x00000004, BX
-	DECQ         SI
+	VMOVSS       X1, (R8)
+	ADDQ         $0x00000004, R8
+	DECQ         R9
 	JNZ          oneWholeQ4KAVX2_row
 	VZEROUPPER
 	RET
@@ -2990,87 +3002,79 @@ oneShortIQ4NLAVX2_eight:
 	VPSHUFB     Y3, Y5, Y3
 	VMOVUPS     avx2iq4<>+0(SB), Y5
 	VPSHUFB     Y4, Y5, Y4
-	VMOVDQU     (DI), Y5
-	VPSIGNB     Y3, Y5, Y5
-	VPABSB      Y3, Y3
-	VPMADDUBSW  Y5, Y3, Y3
+	VPABSB      (DI), Y5
+	VPSIGNB     (DI), Y3, Y3
+	VPMADDUBSW  Y3, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPABSB      32(DI), Y3
+	VPSIGNB     32(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
 	VPMADDWD    Y1, Y3, Y3
-	VMOVDQU     32(DI), Y5
-	VPSIGNB     Y4, Y5, Y5
-	VPABSB      Y4, Y4
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y3, Y3
-	VMOVDQU     20(CX), X4
-	VINSERTI128 $0x01, 92(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
+	VPADDD      Y3, Y5, Y5
+	VMOVDQU     20(CX), X3
+	VINSERTI128 $0x01, 92(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
 	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
+	VMOVUPS     avx2iq4<>+0(SB), Y6
+	VPSHUFB     Y3, Y6, Y3
 	VMOVUPS     avx2iq4<>+0(SB), Y6
 	VPSHUFB     Y4, Y6, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y6
-	VPSHUFB     Y5, Y6, Y5
-	VMOVDQU     64(DI), Y6
-	VPSIGNB     Y4, Y6, Y6
-	VPABSB      Y4, Y4
-	VPMADDUBSW  Y6, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VMOVDQU     96(DI), Y6
-	VPSIGNB     Y5, Y6, Y6
-	VPABSB      Y5, Y5
-	VPMADDUBSW  Y6, Y5, Y5
-	VPMADDWD    Y1, Y5, Y5
-	VPADDD      Y5, Y4, Y4
-	VMOVDQU     38(CX), X5
-	VINSERTI128 $0x01, 110(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y5, Y7, Y5
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y6, Y7, Y6
-	VMOVDQU     128(DI), Y7
-	VPSIGNB     Y5, Y7, Y7
-	VPABSB      Y5, Y5
-	VPMADDUBSW  Y7, Y5, Y5
-	VPMADDWD    Y1, Y5, Y5
-	VMOVDQU     160(DI), Y7
-	VPSIGNB     Y6, Y7, Y7
-	VPABSB      Y6, Y6
-	VPMADDUBSW  Y7, Y6, Y6
+	VPABSB      64(DI), Y6
+	VPSIGNB     64(DI), Y3, Y3
+	VPMADDUBSW  Y3, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPADDD      Y6, Y5, Y5
-	VMOVDQU     56(CX), X6
-	VINSERTI128 $0x01, 128(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
-	VPAND       Y0, Y7, Y7
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y6, Y8, Y6
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y7, Y8, Y7
-	VMOVDQU     192(DI), Y8
-	VPSIGNB     Y6, Y8, Y8
-	VPABSB      Y6, Y6
-	VPMADDUBSW  Y8, Y6, Y6
-	VPMADDWD    Y1, Y6, Y6
-	VMOVDQU     224(DI), Y8
-	VPSIGNB     Y7, Y8, Y8
-	VPABSB      Y7, Y7
-	VPMADDUBSW  Y8, Y7, Y7
+	VPABSB      96(DI), Y3
+	VPSIGNB     96(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPADDD      Y3, Y6, Y6
+	VMOVDQU     38(CX), X3
+	VINSERTI128 $0x01, 110(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y3, Y7, Y3
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y4, Y7, Y4
+	VPABSB      128(DI), Y7
+	VPSIGNB     128(DI), Y3, Y3
+	VPMADDUBSW  Y3, Y7, Y7
 	VPMADDWD    Y1, Y7, Y7
-	VPADDD      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
+	VPABSB      160(DI), Y3
+	VPSIGNB     160(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
 	VPADDD      Y3, Y7, Y7
+	VMOVDQU     56(CX), X3
+	VINSERTI128 $0x01, 128(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y3, Y8, Y3
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y4, Y8, Y4
+	VPABSB      192(DI), Y8
+	VPSIGNB     192(DI), Y3, Y3
+	VPMADDUBSW  Y3, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VPABSB      224(DI), Y3
+	VPSIGNB     224(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPADDD      Y3, Y8, Y8
 	VPUNPCKLDQ  Y6, Y5, Y3
 	VPUNPCKHDQ  Y6, Y5, Y4
 	VPADDD      Y4, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VPUNPCKLDQ  Y8, Y7, Y4
+	VPUNPCKHDQ  Y8, Y7, Y5
+	VPADDD      Y5, Y4, Y4
+	VPUNPCKLQDQ Y4, Y3, Y5
+	VPUNPCKHQDQ Y4, Y3, Y3
+	VPADDD      Y3, Y5, Y5
+	VCVTDQ2PS   Y5, Y5
 	VPXOR       X3, X3, X3
 	VPINSRW     $0x00, (CX), X3, X3
 	VPINSRW     $0x01, 18(CX), X3, X3
@@ -3082,8 +3086,8 @@ oneShortIQ4NLAVX2_eight:
 	VPINSRW     $0x07, 126(CX), X3, X3
 	VCVTPH2PS   X3, Y3
 	VMULPS      256(DI), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMULPS      Y3, Y5, Y5
+	VADDPS      Y5, Y2, Y2
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000160, DI
 	DECQ        R8
@@ -3100,87 +3104,79 @@ oneShortIQ4NLAVX2_eight:
 	VPSHUFB     Y3, Y5, Y3
 	VMOVUPS     avx2iq4<>+0(SB), Y5
 	VPSHUFB     Y4, Y5, Y4
-	VMOVDQU     (DI), Y5
-	VPSIGNB     Y3, Y5, Y5
-	VPABSB      Y3, Y3
-	VPMADDUBSW  Y5, Y3, Y3
+	VPABSB      (DI), Y5
+	VPSIGNB     (DI), Y3, Y3
+	VPMADDUBSW  Y3, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPABSB      32(DI), Y3
+	VPSIGNB     32(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
 	VPMADDWD    Y1, Y3, Y3
-	VMOVDQU     32(DI), Y5
-	VPSIGNB     Y4, Y5, Y5
-	VPABSB      Y4, Y4
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y3, Y3
-	VMOVDQU     20(CX), X4
-	VINSERTI128 $0x01, 92(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
+	VPADDD      Y3, Y5, Y5
+	VMOVDQU     20(CX), X3
+	VINSERTI128 $0x01, 92(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
 	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
+	VMOVUPS     avx2iq4<>+0(SB), Y6
+	VPSHUFB     Y3, Y6, Y3
 	VMOVUPS     avx2iq4<>+0(SB), Y6
 	VPSHUFB     Y4, Y6, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y6
-	VPSHUFB     Y5, Y6, Y5
-	VMOVDQU     64(DI), Y6
-	VPSIGNB     Y4, Y6, Y6
-	VPABSB      Y4, Y4
-	VPMADDUBSW  Y6, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VMOVDQU     96(DI), Y6
-	VPSIGNB     Y5, Y6, Y6
-	VPABSB      Y5, Y5
-	VPMADDUBSW  Y6, Y5, Y5
-	VPMADDWD    Y1, Y5, Y5
-	VPADDD      Y5, Y4, Y4
-	VMOVDQU     38(CX), X5
-	VINSERTI128 $0x01, 110(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y5, Y7, Y5
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y6, Y7, Y6
-	VMOVDQU     128(DI), Y7
-	VPSIGNB     Y5, Y7, Y7
-	VPABSB      Y5, Y5
-	VPMADDUBSW  Y7, Y5, Y5
-	VPMADDWD    Y1, Y5, Y5
-	VMOVDQU     160(DI), Y7
-	VPSIGNB     Y6, Y7, Y7
-	VPABSB      Y6, Y6
-	VPMADDUBSW  Y7, Y6, Y6
+	VPABSB      64(DI), Y6
+	VPSIGNB     64(DI), Y3, Y3
+	VPMADDUBSW  Y3, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPADDD      Y6, Y5, Y5
-	VMOVDQU     56(CX), X6
-	VINSERTI128 $0x01, 128(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
-	VPAND       Y0, Y7, Y7
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y6, Y8, Y6
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y7, Y8, Y7
-	VMOVDQU     192(DI), Y8
-	VPSIGNB     Y6, Y8, Y8
-	VPABSB      Y6, Y6
-	VPMADDUBSW  Y8, Y6, Y6
-	VPMADDWD    Y1, Y6, Y6
-	VMOVDQU     224(DI), Y8
-	VPSIGNB     Y7, Y8, Y8
-	VPABSB      Y7, Y7
-	VPMADDUBSW  Y8, Y7, Y7
+	VPABSB      96(DI), Y3
+	VPSIGNB     96(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPADDD      Y3, Y6, Y6
+	VMOVDQU     38(CX), X3
+	VINSERTI128 $0x01, 110(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y3, Y7, Y3
+	VMOVUPS     avx2iq4<>+0(SB), Y7
+	VPSHUFB     Y4, Y7, Y4
+	VPABSB      128(DI), Y7
+	VPSIGNB     128(DI), Y3, Y3
+	VPMADDUBSW  Y3, Y7, Y7
 	VPMADDWD    Y1, Y7, Y7
-	VPADDD      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
+	VPABSB      160(DI), Y3
+	VPSIGNB     160(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
 	VPADDD      Y3, Y7, Y7
+	VMOVDQU     56(CX), X3
+	VINSERTI128 $0x01, 128(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y3, Y8, Y3
+	VMOVUPS     avx2iq4<>+0(SB), Y8
+	VPSHUFB     Y4, Y8, Y4
+	VPABSB      192(DI), Y8
+	VPSIGNB     192(DI), Y3, Y3
+	VPMADDUBSW  Y3, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VPABSB      224(DI), Y3
+	VPSIGNB     224(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPADDD      Y3, Y8, Y8
 	VPUNPCKLDQ  Y6, Y5, Y3
 	VPUNPCKHDQ  Y6, Y5, Y4
 	VPADDD      Y4, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VPUNPCKLDQ  Y8, Y7, Y4
+	VPUNPCKHDQ  Y8, Y7, Y5
+	VPADDD      Y5, Y4, Y4
+	VPUNPCKLQDQ Y4, Y3, Y5
+	VPUNPCKHQDQ Y4, Y3, Y3
+	VPADDD      Y3, Y5, Y5
+	VCVTDQ2PS   Y5, Y5
 	VPXOR       X3, X3, X3
 	VPINSRW     $0x00, (CX), X3, X3
 	VPINSRW     $0x01, 18(CX), X3, X3
@@ -3192,11 +3188,11 @@ oneShortIQ4NLAVX2_eight:
 	VPINSRW     $0x07, 126(CX), X3, X3
 	VCVTPH2PS   X3, Y3
 	VMULPS      256(DI), Y3, Y3
-	VMULPS      Y3, Y4, Y4
+	VMULPS      Y3, Y5, Y5
 	VMOVDQU     352(DI), Y3
-	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(DI), Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VPERMPS     Y5, Y3, Y5
+	VANDPS      384(DI), Y5, Y5
+	VADDPS      Y5, Y2, Y2
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000160, DI
 
@@ -3475,18 +3471,20 @@ oneWholeIQ4XSAVX2_block:
 	VPSLLD       $0x10, Y2, Y3
 	VPBLENDW     $0xaa, Y3, Y2, Y2
 	VMOVDQU      Y2, (CX)
+	VBROADCASTSS (R8), X3
 	VPBROADCASTW (DX), X2
-	VCVTPH2PS    X2, Y2
+	VCVTPH2PS    X2, X2
+	VMULPS       X3, X2, X2
+	VBROADCASTSS X2, Y2
 	VMOVDQU      8(DX), X4
 	VPSRLW       $0x04, X4, X3
 	VINSERTI128  $0x01, X3, Y4, Y3
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y5
 	VPSHUFB      Y3, Y5, Y3
-	VMOVDQU      (DI), Y5
-	VPSIGNB      Y3, Y5, Y5
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y5, Y3, Y5
+	VPABSB       (DI), Y5
+	VPSIGNB      (DI), Y3, Y3
+	VPMADDUBSW   Y3, Y5, Y5
 	VPBROADCASTD (CX), Y3
 	VPMADDWD     Y3, Y5, Y5
 	VMOVDQU      24(DX), X4
@@ -3495,10 +3493,9 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y6
 	VPSHUFB      Y3, Y6, Y3
-	VMOVDQU      32(DI), Y6
-	VPSIGNB      Y3, Y6, Y6
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y6, Y3, Y6
+	VPABSB       32(DI), Y6
+	VPSIGNB      32(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y6, Y6
 	VPBROADCASTD 4(CX), Y3
 	VPMADDWD     Y3, Y6, Y6
 	VMOVDQU      40(DX), X4
@@ -3507,10 +3504,9 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y7
 	VPSHUFB      Y3, Y7, Y3
-	VMOVDQU      64(DI), Y7
-	VPSIGNB      Y3, Y7, Y7
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y7, Y3, Y7
+	VPABSB       64(DI), Y7
+	VPSIGNB      64(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y7, Y7
 	VPBROADCASTD 8(CX), Y3
 	VPMADDWD     Y3, Y7, Y7
 	VPADDD       Y7, Y5, Y5
@@ -3520,10 +3516,9 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y7
 	VPSHUFB      Y3, Y7, Y3
-	VMOVDQU      96(DI), Y7
-	VPSIGNB      Y3, Y7, Y7
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y7, Y3, Y7
+	VPABSB       96(DI), Y7
+	VPSIGNB      96(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y7, Y7
 	VPBROADCASTD 12(CX), Y3
 	VPMADDWD     Y3, Y7, Y7
 	VPADDD       Y7, Y6, Y6
@@ -3533,10 +3528,9 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y7
 	VPSHUFB      Y3, Y7, Y3
-	VMOVDQU      128(DI), Y7
-	VPSIGNB      Y3, Y7, Y7
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y7, Y3, Y7
+	VPABSB       128(DI), Y7
+	VPSIGNB      128(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y7, Y7
 	VPBROADCASTD 16(CX), Y3
 	VPMADDWD     Y3, Y7, Y7
 	VPADDD       Y7, Y5, Y5
@@ -3546,10 +3540,9 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y7
 	VPSHUFB      Y3, Y7, Y3
-	VMOVDQU      160(DI), Y7
-	VPSIGNB      Y3, Y7, Y7
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y7, Y3, Y7
+	VPABSB       160(DI), Y7
+	VPSIGNB      160(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y7, Y7
 	VPBROADCASTD 20(CX), Y3
 	VPMADDWD     Y3, Y7, Y7
 	VPADDD       Y7, Y6, Y6
@@ -3559,10 +3552,9 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y7
 	VPSHUFB      Y3, Y7, Y3
-	VMOVDQU      192(DI), Y7
-	VPSIGNB      Y3, Y7, Y7
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y7, Y3, Y7
+	VPABSB       192(DI), Y7
+	VPSIGNB      192(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y7, Y7
 	VPBROADCASTD 24(CX), Y3
 	VPMADDWD     Y3, Y7, Y7
 	VPADDD       Y7, Y5, Y5
@@ -3572,17 +3564,14 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y3, Y3
 	VMOVUPS      avx2iq4<>+0(SB), Y7
 	VPSHUFB      Y3, Y7, Y3
-	VMOVDQU      224(DI), Y7
-	VPSIGNB      Y3, Y7, Y7
-	VPABSB       Y3, Y3
-	VPMADDUBSW   Y7, Y3, Y7
+	VPABSB       224(DI), Y7
+	VPSIGNB      224(DI), Y3, Y3
+	VPMADDUBSW   Y3, Y7, Y7
 	VPBROADCASTD 28(CX), Y3
 	VPMADDWD     Y3, Y7, Y7
 	VPADDD       Y7, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (R8), Y3
-	VMULPS       Y3, Y2, Y2
 	VMULPS       Y2, Y5, Y5
 	VADDPS       Y5, Y1, Y1
 	ADDQ         $0x00000088, DX
@@ -3668,14 +3657,15 @@ TEXT ·oneShortMXFP4AVX2(SB), NOSPLIT, $0-8
 	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
-	MOVQ    48(AX), DX
-	MOVQ    64(AX), BX
-	MOVQ    8(AX), SI
+	LEAQ    avx2powersOfTwo<>+0(SB), DX
+	MOVQ    48(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    8(AX), DI
 
 oneShortMXFP4AVX2_row:
-	MOVQ  24(AX), DI
+	MOVQ  24(AX), R8
 	VPXOR Y2, Y2, Y2
-	MOVQ  16(AX), R8
+	MOVQ  16(AX), R9
 
 oneShortMXFP4AVX2_eight:
 	PREFETCHT0  4096(CX)
@@ -3690,8 +3680,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y3, Y5, Y3
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
 	VPSHUFB     Y4, Y5, Y4
-	VPMADDUBSW  (DI), Y3, Y3
-	VPMADDUBSW  32(DI), Y4, Y4
+	VPMADDUBSW  (R8), Y3, Y3
+	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
 	VPMADDWD    Y1, Y3, Y3
 	VMOVDQU     18(CX), X4
@@ -3703,8 +3693,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y4, Y6, Y4
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
 	VPSHUFB     Y5, Y6, Y5
-	VPMADDUBSW  64(DI), Y4, Y4
-	VPMADDUBSW  96(DI), Y5, Y5
+	VPMADDUBSW  64(R8), Y4, Y4
+	VPMADDUBSW  96(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
 	VMOVDQU     35(CX), X5
@@ -3716,8 +3706,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y5, Y7, Y5
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
 	VPSHUFB     Y6, Y7, Y6
-	VPMADDUBSW  128(DI), Y5, Y5
-	VPMADDUBSW  160(DI), Y6, Y6
+	VPMADDUBSW  128(R8), Y5, Y5
+	VPMADDUBSW  160(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
 	VPMADDWD    Y1, Y5, Y5
 	VMOVDQU     52(CX), X6
@@ -3729,8 +3719,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y6, Y8, Y6
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
 	VPSHUFB     Y7, Y8, Y7
-	VPMADDUBSW  192(DI), Y6, Y6
-	VPMADDUBSW  224(DI), Y7, Y7
+	VPMADDUBSW  192(R8), Y6, Y6
+	VPMADDUBSW  224(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
 	VPUNPCKLDQ  Y4, Y3, Y7
@@ -3742,33 +3732,35 @@ oneShortMXFP4AVX2_eight:
 	VPUNPCKLQDQ Y3, Y7, Y4
 	VPUNPCKHQDQ Y3, Y7, Y3
 	VPADDD      Y3, Y4, Y4
-	VPADDD      320(DI), Y4, Y4
+	VPADDD      320(R8), Y4, Y4
 	VCVTDQ2PS   Y4, Y4
-	VPXOR       X3, X3, X3
-	VPINSRB     $0x00, (CX), X3, X3
-	VPINSRB     $0x01, 17(CX), X3, X3
-	VPINSRB     $0x02, 34(CX), X3, X3
-	VPINSRB     $0x03, 51(CX), X3, X3
-	VPINSRB     $0x04, 68(CX), X3, X3
-	VPINSRB     $0x05, 85(CX), X3, X3
-	VPINSRB     $0x06, 102(CX), X3, X3
-	VPINSRB     $0x07, 119(CX), X3, X3
-	VPMOVZXBD   X3, Y3
-	VPSLLD      $0x17, Y3, Y3
-	VPCMPEQD    avx2infinite7f800000<>+0(SB), Y3, Y5
-	VPMAXUD     avx2least400000<>+0(SB), Y3, Y3
-	VMULPS      avx2float3f000000<>+0(SB), Y3, Y3
-	VPOR        Y5, Y3, Y3
-	VMULPS      256(DI), Y3, Y3
+	MOVBQZX     (CX), R10
+	VMOVD       (DX)(R10*4), X3
+	MOVBQZX     17(CX), R10
+	VPINSRD     $0x01, (DX)(R10*4), X3, X3
+	MOVBQZX     34(CX), R10
+	VPINSRD     $0x02, (DX)(R10*4), X3, X3
+	MOVBQZX     51(CX), R10
+	VPINSRD     $0x03, (DX)(R10*4), X3, X3
+	MOVBQZX     68(CX), R10
+	VMOVD       (DX)(R10*4), X5
+	MOVBQZX     85(CX), R10
+	VPINSRD     $0x01, (DX)(R10*4), X5, X5
+	MOVBQZX     102(CX), R10
+	VPINSRD     $0x02, (DX)(R10*4), X5, X5
+	MOVBQZX     119(CX), R10
+	VPINSRD     $0x03, (DX)(R10*4), X5, X5
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VMULPS      256(R8), Y3, Y3
 	VMULPS      Y3, Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x00000088, CX
-	ADDQ        $0x00000160, DI
-	DECQ        R8
+	ADDQ        $0x00000160, R8
+	DECQ        R9
 	JNZ         oneShortMXFP4AVX2_eight
-	TESTQ       BX, BX
+	TESTQ       SI, SI
 	JZ          oneShortMXFP4AVX2_whole
-	SUBQ        BX, CX
+	SUBQ        SI, CX
 	VMOVDQU     1(CX), X3
 	VINSERTI128 $0x01, 69(CX), Y3, Y3
 	VPSRLW      $0x04, Y3, Y4
@@ -3778,8 +3770,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y3, Y5, Y3
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
 	VPSHUFB     Y4, Y5, Y4
-	VPMADDUBSW  (DI), Y3, Y3
-	VPMADDUBSW  32(DI), Y4, Y4
+	VPMADDUBSW  (R8), Y3, Y3
+	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
 	VPMADDWD    Y1, Y3, Y3
 	VMOVDQU     18(CX), X4
@@ -3791,8 +3783,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y4, Y6, Y4
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
 	VPSHUFB     Y5, Y6, Y5
-	VPMADDUBSW  64(DI), Y4, Y4
-	VPMADDUBSW  96(DI), Y5, Y5
+	VPMADDUBSW  64(R8), Y4, Y4
+	VPMADDUBSW  96(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
 	VMOVDQU     35(CX), X5
@@ -3804,8 +3796,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y5, Y7, Y5
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
 	VPSHUFB     Y6, Y7, Y6
-	VPMADDUBSW  128(DI), Y5, Y5
-	VPMADDUBSW  160(DI), Y6, Y6
+	VPMADDUBSW  128(R8), Y5, Y5
+	VPMADDUBSW  160(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
 	VPMADDWD    Y1, Y5, Y5
 	VMOVDQU     52(CX), X6
@@ -3817,8 +3809,8 @@ oneShortMXFP4AVX2_eight:
 	VPSHUFB     Y6, Y8, Y6
 	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
 	VPSHUFB     Y7, Y8, Y7
-	VPMADDUBSW  192(DI), Y6, Y6
-	VPMADDUBSW  224(DI), Y7, Y7
+	VPMADDUBSW  192(R8), Y6, Y6
+	VPMADDUBSW  224(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
 	VPUNPCKLDQ  Y4, Y3, Y7
@@ -3830,31 +3822,33 @@ oneShortMXFP4AVX2_eight:
 	VPUNPCKLQDQ Y3, Y7, Y4
 	VPUNPCKHQDQ Y3, Y7, Y3
 	VPADDD      Y3, Y4, Y4
-	VPADDD      320(DI), Y4, Y4
+	VPADDD      320(R8), Y4, Y4
 	VCVTDQ2PS   Y4, Y4
-	VPXOR       X3, X3, X3
-	VPINSRB     $0x00, (CX), X3, X3
-	VPINSRB     $0x01, 17(CX), X3, X3
-	VPINSRB     $0x02, 34(CX), X3, X3
-	VPINSRB     $0x03, 51(CX), X3, X3
-	VPINSRB     $0x04, 68(CX), X3, X3
-	VPINSRB     $0x05, 85(CX), X3, X3
-	VPINSRB     $0x06, 102(CX), X3, X3
-	VPINSRB     $0x07, 119(CX), X3, X3
-	VPMOVZXBD   X3, Y3
-	VPSLLD      $0x17, Y3, Y3
-	VPCMPEQD    avx2infinite7f800000<>+0(SB), Y3, Y5
-	VPMAXUD     avx2least400000<>+0(SB), Y3, Y3
-	VMULPS      avx2float3f000000<>+0(SB), Y3, Y3
-	VPOR        Y5, Y3, Y3
-	VMULPS      256(DI), Y3, Y3
+	MOVBQZX     (CX), R9
+	VMOVD       (DX)(R9*4), X3
+	MOVBQZX     17(CX), R9
+	VPINSRD     $0x01, (DX)(R9*4), X3, X3
+	MOVBQZX     34(CX), R9
+	VPINSRD     $0x02, (DX)(R9*4), X3, X3
+	MOVBQZX     51(CX), R9
+	VPINSRD     $0x03, (DX)(R9*4), X3, X3
+	MOVBQZX     68(CX), R9
+	VMOVD       (DX)(R9*4), X5
+	MOVBQZX     85(CX), R9
+	VPINSRD     $0x01, (DX)(R9*4), X5, X5
+	MOVBQZX     102(CX), R9
+	VPINSRD     $0x02, (DX)(R9*4), X5, X5
+	MOVBQZX     119(CX), R9
+	VPINSRD     $0x03, (DX)(R9*4), X5, X5
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VMULPS      256(R8), Y3, Y3
 	VMULPS      Y3, Y4, Y4
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     352(R8), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(DI), Y4, Y4
+	VANDPS      384(R8), Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x00000088, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000160, R8
 
 oneShortMXFP4AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -3863,12 +3857,270 @@ oneShortMXFP4AVX2_whole:
 	VADDPS       X3, X2, X2
 	VMOVSHDUP    X2, X3
 	VADDSS       X3, X2, X2
-	VMOVSS       X2, (DX)
-	ADDQ         $0x00000004, DX
-	DECQ         SI
+	VMOVSS       X2, (BX)
+	ADDQ         $0x00000004, BX
+	DECQ         DI
 	JNZ          oneShortMXFP4AVX2_row
 	VZEROUPPER
 	RET
+
+DATA avx2powersOfTwo<>+0(SB)/4, $0x00200000
+DATA avx2powersOfTwo<>+4(SB)/4, $0x00400000
+DATA avx2powersOfTwo<>+8(SB)/4, $0x00800000
+DATA avx2powersOfTwo<>+12(SB)/4, $0x01000000
+DATA avx2powersOfTwo<>+16(SB)/4, $0x01800000
+DATA avx2powersOfTwo<>+20(SB)/4, $0x02000000
+DATA avx2powersOfTwo<>+24(SB)/4, $0x02800000
+DATA avx2powersOfTwo<>+28(SB)/4, $0x03000000
+DATA avx2powersOfTwo<>+32(SB)/4, $0x03800000
+DATA avx2powersOfTwo<>+36(SB)/4, $0x04000000
+DATA avx2powersOfTwo<>+40(SB)/4, $0x04800000
+DATA avx2powersOfTwo<>+44(SB)/4, $0x05000000
+DATA avx2powersOfTwo<>+48(SB)/4, $0x05800000
+DATA avx2powersOfTwo<>+52(SB)/4, $0x06000000
+DATA avx2powersOfTwo<>+56(SB)/4, $0x06800000
+DATA avx2powersOfTwo<>+60(SB)/4, $0x07000000
+DATA avx2powersOfTwo<>+64(SB)/4, $0x07800000
+DATA avx2powersOfTwo<>+68(SB)/4, $0x08000000
+DATA avx2powersOfTwo<>+72(SB)/4, $0x08800000
+DATA avx2powersOfTwo<>+76(SB)/4, $0x09000000
+DATA avx2powersOfTwo<>+80(SB)/4, $0x09800000
+DATA avx2powersOfTwo<>+84(SB)/4, $0x0a000000
+DATA avx2powersOfTwo<>+88(SB)/4, $0x0a800000
+DATA avx2powersOfTwo<>+92(SB)/4, $0x0b000000
+DATA avx2powersOfTwo<>+96(SB)/4, $0x0b800000
+DATA avx2powersOfTwo<>+100(SB)/4, $0x0c000000
+DATA avx2powersOfTwo<>+104(SB)/4, $0x0c800000
+DATA avx2powersOfTwo<>+108(SB)/4, $0x0d000000
+DATA avx2powersOfTwo<>+112(SB)/4, $0x0d800000
+DATA avx2powersOfTwo<>+116(SB)/4, $0x0e000000
+DATA avx2powersOfTwo<>+120(SB)/4, $0x0e800000
+DATA avx2powersOfTwo<>+124(SB)/4, $0x0f000000
+DATA avx2powersOfTwo<>+128(SB)/4, $0x0f800000
+DATA avx2powersOfTwo<>+132(SB)/4, $0x10000000
+DATA avx2powersOfTwo<>+136(SB)/4, $0x10800000
+DATA avx2powersOfTwo<>+140(SB)/4, $0x11000000
+DATA avx2powersOfTwo<>+144(SB)/4, $0x11800000
+DATA avx2powersOfTwo<>+148(SB)/4, $0x12000000
+DATA avx2powersOfTwo<>+152(SB)/4, $0x12800000
+DATA avx2powersOfTwo<>+156(SB)/4, $0x13000000
+DATA avx2powersOfTwo<>+160(SB)/4, $0x13800000
+DATA avx2powersOfTwo<>+164(SB)/4, $0x14000000
+DATA avx2powersOfTwo<>+168(SB)/4, $0x14800000
+DATA avx2powersOfTwo<>+172(SB)/4, $0x15000000
+DATA avx2powersOfTwo<>+176(SB)/4, $0x15800000
+DATA avx2powersOfTwo<>+180(SB)/4, $0x16000000
+DATA avx2powersOfTwo<>+184(SB)/4, $0x16800000
+DATA avx2powersOfTwo<>+188(SB)/4, $0x17000000
+DATA avx2powersOfTwo<>+192(SB)/4, $0x17800000
+DATA avx2powersOfTwo<>+196(SB)/4, $0x18000000
+DATA avx2powersOfTwo<>+200(SB)/4, $0x18800000
+DATA avx2powersOfTwo<>+204(SB)/4, $0x19000000
+DATA avx2powersOfTwo<>+208(SB)/4, $0x19800000
+DATA avx2powersOfTwo<>+212(SB)/4, $0x1a000000
+DATA avx2powersOfTwo<>+216(SB)/4, $0x1a800000
+DATA avx2powersOfTwo<>+220(SB)/4, $0x1b000000
+DATA avx2powersOfTwo<>+224(SB)/4, $0x1b800000
+DATA avx2powersOfTwo<>+228(SB)/4, $0x1c000000
+DATA avx2powersOfTwo<>+232(SB)/4, $0x1c800000
+DATA avx2powersOfTwo<>+236(SB)/4, $0x1d000000
+DATA avx2powersOfTwo<>+240(SB)/4, $0x1d800000
+DATA avx2powersOfTwo<>+244(SB)/4, $0x1e000000
+DATA avx2powersOfTwo<>+248(SB)/4, $0x1e800000
+DATA avx2powersOfTwo<>+252(SB)/4, $0x1f000000
+DATA avx2powersOfTwo<>+256(SB)/4, $0x1f800000
+DATA avx2powersOfTwo<>+260(SB)/4, $0x20000000
+DATA avx2powersOfTwo<>+264(SB)/4, $0x20800000
+DATA avx2powersOfTwo<>+268(SB)/4, $0x21000000
+DATA avx2powersOfTwo<>+272(SB)/4, $0x21800000
+DATA avx2powersOfTwo<>+276(SB)/4, $0x22000000
+DATA avx2powersOfTwo<>+280(SB)/4, $0x22800000
+DATA avx2powersOfTwo<>+284(SB)/4, $0x23000000
+DATA avx2powersOfTwo<>+288(SB)/4, $0x23800000
+DATA avx2powersOfTwo<>+292(SB)/4, $0x24000000
+DATA avx2powersOfTwo<>+296(SB)/4, $0x24800000
+DATA avx2powersOfTwo<>+300(SB)/4, $0x25000000
+DATA avx2powersOfTwo<>+304(SB)/4, $0x25800000
+DATA avx2powersOfTwo<>+308(SB)/4, $0x26000000
+DATA avx2powersOfTwo<>+312(SB)/4, $0x26800000
+DATA avx2powersOfTwo<>+316(SB)/4, $0x27000000
+DATA avx2powersOfTwo<>+320(SB)/4, $0x27800000
+DATA avx2powersOfTwo<>+324(SB)/4, $0x28000000
+DATA avx2powersOfTwo<>+328(SB)/4, $0x28800000
+DATA avx2powersOfTwo<>+332(SB)/4, $0x29000000
+DATA avx2powersOfTwo<>+336(SB)/4, $0x29800000
+DATA avx2powersOfTwo<>+340(SB)/4, $0x2a000000
+DATA avx2powersOfTwo<>+344(SB)/4, $0x2a800000
+DATA avx2powersOfTwo<>+348(SB)/4, $0x2b000000
+DATA avx2powersOfTwo<>+352(SB)/4, $0x2b800000
+DATA avx2powersOfTwo<>+356(SB)/4, $0x2c000000
+DATA avx2powersOfTwo<>+360(SB)/4, $0x2c800000
+DATA avx2powersOfTwo<>+364(SB)/4, $0x2d000000
+DATA avx2powersOfTwo<>+368(SB)/4, $0x2d800000
+DATA avx2powersOfTwo<>+372(SB)/4, $0x2e000000
+DATA avx2powersOfTwo<>+376(SB)/4, $0x2e800000
+DATA avx2powersOfTwo<>+380(SB)/4, $0x2f000000
+DATA avx2powersOfTwo<>+384(SB)/4, $0x2f800000
+DATA avx2powersOfTwo<>+388(SB)/4, $0x30000000
+DATA avx2powersOfTwo<>+392(SB)/4, $0x30800000
+DATA avx2powersOfTwo<>+396(SB)/4, $0x31000000
+DATA avx2powersOfTwo<>+400(SB)/4, $0x31800000
+DATA avx2powersOfTwo<>+404(SB)/4, $0x32000000
+DATA avx2powersOfTwo<>+408(SB)/4, $0x32800000
+DATA avx2powersOfTwo<>+412(SB)/4, $0x33000000
+DATA avx2powersOfTwo<>+416(SB)/4, $0x33800000
+DATA avx2powersOfTwo<>+420(SB)/4, $0x34000000
+DATA avx2powersOfTwo<>+424(SB)/4, $0x34800000
+DATA avx2powersOfTwo<>+428(SB)/4, $0x35000000
+DATA avx2powersOfTwo<>+432(SB)/4, $0x35800000
+DATA avx2powersOfTwo<>+436(SB)/4, $0x36000000
+DATA avx2powersOfTwo<>+440(SB)/4, $0x36800000
+DATA avx2powersOfTwo<>+444(SB)/4, $0x37000000
+DATA avx2powersOfTwo<>+448(SB)/4, $0x37800000
+DATA avx2powersOfTwo<>+452(SB)/4, $0x38000000
+DATA avx2powersOfTwo<>+456(SB)/4, $0x38800000
+DATA avx2powersOfTwo<>+460(SB)/4, $0x39000000
+DATA avx2powersOfTwo<>+464(SB)/4, $0x39800000
+DATA avx2powersOfTwo<>+468(SB)/4, $0x3a000000
+DATA avx2powersOfTwo<>+472(SB)/4, $0x3a800000
+DATA avx2powersOfTwo<>+476(SB)/4, $0x3b000000
+DATA avx2powersOfTwo<>+480(SB)/4, $0x3b800000
+DATA avx2powersOfTwo<>+484(SB)/4, $0x3c000000
+DATA avx2powersOfTwo<>+488(SB)/4, $0x3c800000
+DATA avx2powersOfTwo<>+492(SB)/4, $0x3d000000
+DATA avx2powersOfTwo<>+496(SB)/4, $0x3d800000
+DATA avx2powersOfTwo<>+500(SB)/4, $0x3e000000
+DATA avx2powersOfTwo<>+504(SB)/4, $0x3e800000
+DATA avx2powersOfTwo<>+508(SB)/4, $0x3f000000
+DATA avx2powersOfTwo<>+512(SB)/4, $0x3f800000
+DATA avx2powersOfTwo<>+516(SB)/4, $0x40000000
+DATA avx2powersOfTwo<>+520(SB)/4, $0x40800000
+DATA avx2powersOfTwo<>+524(SB)/4, $0x41000000
+DATA avx2powersOfTwo<>+528(SB)/4, $0x41800000
+DATA avx2powersOfTwo<>+532(SB)/4, $0x42000000
+DATA avx2powersOfTwo<>+536(SB)/4, $0x42800000
+DATA avx2powersOfTwo<>+540(SB)/4, $0x43000000
+DATA avx2powersOfTwo<>+544(SB)/4, $0x43800000
+DATA avx2powersOfTwo<>+548(SB)/4, $0x44000000
+DATA avx2powersOfTwo<>+552(SB)/4, $0x44800000
+DATA avx2powersOfTwo<>+556(SB)/4, $0x45000000
+DATA avx2powersOfTwo<>+560(SB)/4, $0x45800000
+DATA avx2powersOfTwo<>+564(SB)/4, $0x46000000
+DATA avx2powersOfTwo<>+568(SB)/4, $0x46800000
+DATA avx2powersOfTwo<>+572(SB)/4, $0x47000000
+DATA avx2powersOfTwo<>+576(SB)/4, $0x47800000
+DATA avx2powersOfTwo<>+580(SB)/4, $0x48000000
+DATA avx2powersOfTwo<>+584(SB)/4, $0x48800000
+DATA avx2powersOfTwo<>+588(SB)/4, $0x49000000
+DATA avx2powersOfTwo<>+592(SB)/4, $0x49800000
+DATA avx2powersOfTwo<>+596(SB)/4, $0x4a000000
+DATA avx2powersOfTwo<>+600(SB)/4, $0x4a800000
+DATA avx2powersOfTwo<>+604(SB)/4, $0x4b000000
+DATA avx2powersOfTwo<>+608(SB)/4, $0x4b800000
+DATA avx2powersOfTwo<>+612(SB)/4, $0x4c000000
+DATA avx2powersOfTwo<>+616(SB)/4, $0x4c800000
+DATA avx2powersOfTwo<>+620(SB)/4, $0x4d000000
+DATA avx2powersOfTwo<>+624(SB)/4, $0x4d800000
+DATA avx2powersOfTwo<>+628(SB)/4, $0x4e000000
+DATA avx2powersOfTwo<>+632(SB)/4, $0x4e800000
+DATA avx2powersOfTwo<>+636(SB)/4, $0x4f000000
+DATA avx2powersOfTwo<>+640(SB)/4, $0x4f800000
+DATA avx2powersOfTwo<>+644(SB)/4, $0x50000000
+DATA avx2powersOfTwo<>+648(SB)/4, $0x50800000
+DATA avx2powersOfTwo<>+652(SB)/4, $0x51000000
+DATA avx2powersOfTwo<>+656(SB)/4, $0x51800000
+DATA avx2powersOfTwo<>+660(SB)/4, $0x52000000
+DATA avx2powersOfTwo<>+664(SB)/4, $0x52800000
+DATA avx2powersOfTwo<>+668(SB)/4, $0x53000000
+DATA avx2powersOfTwo<>+672(SB)/4, $0x53800000
+DATA avx2powersOfTwo<>+676(SB)/4, $0x54000000
+DATA avx2powersOfTwo<>+680(SB)/4, $0x54800000
+DATA avx2powersOfTwo<>+684(SB)/4, $0x55000000
+DATA avx2powersOfTwo<>+688(SB)/4, $0x55800000
+DATA avx2powersOfTwo<>+692(SB)/4, $0x56000000
+DATA avx2powersOfTwo<>+696(SB)/4, $0x56800000
+DATA avx2powersOfTwo<>+700(SB)/4, $0x57000000
+DATA avx2powersOfTwo<>+704(SB)/4, $0x57800000
+DATA avx2powersOfTwo<>+708(SB)/4, $0x58000000
+DATA avx2powersOfTwo<>+712(SB)/4, $0x58800000
+DATA avx2powersOfTwo<>+716(SB)/4, $0x59000000
+DATA avx2powersOfTwo<>+720(SB)/4, $0x59800000
+DATA avx2powersOfTwo<>+724(SB)/4, $0x5a000000
+DATA avx2powersOfTwo<>+728(SB)/4, $0x5a800000
+DATA avx2powersOfTwo<>+732(SB)/4, $0x5b000000
+DATA avx2powersOfTwo<>+736(SB)/4, $0x5b800000
+DATA avx2powersOfTwo<>+740(SB)/4, $0x5c000000
+DATA avx2powersOfTwo<>+744(SB)/4, $0x5c800000
+DATA avx2powersOfTwo<>+748(SB)/4, $0x5d000000
+DATA avx2powersOfTwo<>+752(SB)/4, $0x5d800000
+DATA avx2powersOfTwo<>+756(SB)/4, $0x5e000000
+DATA avx2powersOfTwo<>+760(SB)/4, $0x5e800000
+DATA avx2powersOfTwo<>+764(SB)/4, $0x5f000000
+DATA avx2powersOfTwo<>+768(SB)/4, $0x5f800000
+DATA avx2powersOfTwo<>+772(SB)/4, $0x60000000
+DATA avx2powersOfTwo<>+776(SB)/4, $0x60800000
+DATA avx2powersOfTwo<>+780(SB)/4, $0x61000000
+DATA avx2powersOfTwo<>+784(SB)/4, $0x61800000
+DATA avx2powersOfTwo<>+788(SB)/4, $0x62000000
+DATA avx2powersOfTwo<>+792(SB)/4, $0x62800000
+DATA avx2powersOfTwo<>+796(SB)/4, $0x63000000
+DATA avx2powersOfTwo<>+800(SB)/4, $0x63800000
+DATA avx2powersOfTwo<>+804(SB)/4, $0x64000000
+DATA avx2powersOfTwo<>+808(SB)/4, $0x64800000
+DATA avx2powersOfTwo<>+812(SB)/4, $0x65000000
+DATA avx2powersOfTwo<>+816(SB)/4, $0x65800000
+DATA avx2powersOfTwo<>+820(SB)/4, $0x66000000
+DATA avx2powersOfTwo<>+824(SB)/4, $0x66800000
+DATA avx2powersOfTwo<>+828(SB)/4, $0x67000000
+DATA avx2powersOfTwo<>+832(SB)/4, $0x67800000
+DATA avx2powersOfTwo<>+836(SB)/4, $0x68000000
+DATA avx2powersOfTwo<>+840(SB)/4, $0x68800000
+DATA avx2powersOfTwo<>+844(SB)/4, $0x69000000
+DATA avx2powersOfTwo<>+848(SB)/4, $0x69800000
+DATA avx2powersOfTwo<>+852(SB)/4, $0x6a000000
+DATA avx2powersOfTwo<>+856(SB)/4, $0x6a800000
+DATA avx2powersOfTwo<>+860(SB)/4, $0x6b000000
+DATA avx2powersOfTwo<>+864(SB)/4, $0x6b800000
+DATA avx2powersOfTwo<>+868(SB)/4, $0x6c000000
+DATA avx2powersOfTwo<>+872(SB)/4, $0x6c800000
+DATA avx2powersOfTwo<>+876(SB)/4, $0x6d000000
+DATA avx2powersOfTwo<>+880(SB)/4, $0x6d800000
+DATA avx2powersOfTwo<>+884(SB)/4, $0x6e000000
+DATA avx2powersOfTwo<>+888(SB)/4, $0x6e800000
+DATA avx2powersOfTwo<>+892(SB)/4, $0x6f000000
+DATA avx2powersOfTwo<>+896(SB)/4, $0x6f800000
+DATA avx2powersOfTwo<>+900(SB)/4, $0x70000000
+DATA avx2powersOfTwo<>+904(SB)/4, $0x70800000
+DATA avx2powersOfTwo<>+908(SB)/4, $0x71000000
+DATA avx2powersOfTwo<>+912(SB)/4, $0x71800000
+DATA avx2powersOfTwo<>+916(SB)/4, $0x72000000
+DATA avx2powersOfTwo<>+920(SB)/4, $0x72800000
+DATA avx2powersOfTwo<>+924(SB)/4, $0x73000000
+DATA avx2powersOfTwo<>+928(SB)/4, $0x73800000
+DATA avx2powersOfTwo<>+932(SB)/4, $0x74000000
+DATA avx2powersOfTwo<>+936(SB)/4, $0x74800000
+DATA avx2powersOfTwo<>+940(SB)/4, $0x75000000
+DATA avx2powersOfTwo<>+944(SB)/4, $0x75800000
+DATA avx2powersOfTwo<>+948(SB)/4, $0x76000000
+DATA avx2powersOfTwo<>+952(SB)/4, $0x76800000
+DATA avx2powersOfTwo<>+956(SB)/4, $0x77000000
+DATA avx2powersOfTwo<>+960(SB)/4, $0x77800000
+DATA avx2powersOfTwo<>+964(SB)/4, $0x78000000
+DATA avx2powersOfTwo<>+968(SB)/4, $0x78800000
+DATA avx2powersOfTwo<>+972(SB)/4, $0x79000000
+DATA avx2powersOfTwo<>+976(SB)/4, $0x79800000
+DATA avx2powersOfTwo<>+980(SB)/4, $0x7a000000
+DATA avx2powersOfTwo<>+984(SB)/4, $0x7a800000
+DATA avx2powersOfTwo<>+988(SB)/4, $0x7b000000
+DATA avx2powersOfTwo<>+992(SB)/4, $0x7b800000
+DATA avx2powersOfTwo<>+996(SB)/4, $0x7c000000
+DATA avx2powersOfTwo<>+1000(SB)/4, $0x7c800000
+DATA avx2powersOfTwo<>+1004(SB)/4, $0x7d000000
+DATA avx2powersOfTwo<>+1008(SB)/4, $0x7d800000
+DATA avx2powersOfTwo<>+1012(SB)/4, $0x7e000000
+DATA avx2powersOfTwo<>+1016(SB)/4, $0x7e800000
+DATA avx2powersOfTwo<>+1020(SB)/4, $0x7fc00000
+GLOBL avx2powersOfTwo<>(SB), RODATA|NOPTR, $1024
 
 DATA avx2halvesLeast<>+0(SB)/4, $0x0f0e0d0c
 DATA avx2halvesLeast<>+4(SB)/4, $0x18141210
@@ -3879,26 +4131,6 @@ DATA avx2halvesLeast<>+20(SB)/4, $0x18141210
 DATA avx2halvesLeast<>+24(SB)/4, $0x090a0b0c
 DATA avx2halvesLeast<>+28(SB)/4, $0x00040608
 GLOBL avx2halvesLeast<>(SB), RODATA|NOPTR, $32
-
-DATA avx2infinite7f800000<>+0(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+4(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+8(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+12(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+16(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+20(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+24(SB)/4, $0x7f800000
-DATA avx2infinite7f800000<>+28(SB)/4, $0x7f800000
-GLOBL avx2infinite7f800000<>(SB), RODATA|NOPTR, $32
-
-DATA avx2least400000<>+0(SB)/4, $0x00400000
-DATA avx2least400000<>+4(SB)/4, $0x00400000
-DATA avx2least400000<>+8(SB)/4, $0x00400000
-DATA avx2least400000<>+12(SB)/4, $0x00400000
-DATA avx2least400000<>+16(SB)/4, $0x00400000
-DATA avx2least400000<>+20(SB)/4, $0x00400000
-DATA avx2least400000<>+24(SB)/4, $0x00400000
-DATA avx2least400000<>+28(SB)/4, $0x00400000
-GLOBL avx2least400000<>(SB), RODATA|NOPTR, $32
 
 // func splitQ3KAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -4223,101 +4455,99 @@ oneWholeQ3KAVX2_block:
 	VPMOVZXBW    X2, Y2
 	VPSUBW       avx2lessWords200020<>+0(SB), Y2, Y2
 	VMOVDQU      Y2, (CX)
+	VBROADCASTSS (R8), X4
 	VPBROADCASTW 108(DX), X3
-	VCVTPH2PS    X3, Y3
-	VPBROADCASTW 108(DX), X4
-	VCVTPH2PS    X4, Y4
+	VCVTPH2PS    X3, X3
+	VMULPS       X4, X3, X3
+	VBROADCASTSS X3, Y3
 	VPSLLW       $0x02, Y2, Y2
-	VMOVDQU      (DX), Y5
-	VMOVDQU      32(DX), Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y7
-	VPSLLW       $0x02, Y5, Y8
+	VMOVDQU      (DX), Y4
+	VMOVDQU      32(DX), Y5
+	VPAND        avx2bytes3030303<>+0(SB), Y5, Y6
+	VPSLLW       $0x02, Y4, Y7
+	VPAND        avx2bytes4040404<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   (DI), Y6, Y6
+	VPBROADCASTD (CX), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPSRLW       $0x02, Y5, Y7
+	VPAND        avx2bytes3030303<>+0(SB), Y7, Y7
+	VPSLLW       $0x01, Y4, Y8
 	VPAND        avx2bytes4040404<>+0(SB), Y8, Y8
 	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   (DI), Y7, Y7
-	VPBROADCASTD (CX), Y8
+	VPMADDUBSW   32(DI), Y7, Y7
+	VPBROADCASTD 4(CX), Y8
 	VPSHUFB      Y0, Y8, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPSRLW       $0x02, Y6, Y8
+	VPSRLW       $0x04, Y5, Y8
 	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
-	VPSLLW       $0x01, Y5, Y9
-	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
+	VPAND        avx2bytes4040404<>+0(SB), Y4, Y9
 	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   32(DI), Y8, Y8
-	VPBROADCASTD 4(CX), Y9
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPBROADCASTD 8(CX), Y9
 	VPSHUFB      Y0, Y9, Y9
 	VPMADDWD     Y9, Y8, Y8
-	VPSRLW       $0x04, Y6, Y9
-	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPAND        avx2bytes4040404<>+0(SB), Y5, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   64(DI), Y9, Y9
-	VPBROADCASTD 8(CX), Y10
-	VPSHUFB      Y0, Y10, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x06, Y6, Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
-	VPSRLW       $0x01, Y5, Y9
+	VPADDD       Y8, Y6, Y6
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        avx2bytes3030303<>+0(SB), Y5, Y5
+	VPSRLW       $0x01, Y4, Y8
+	VPAND        avx2bytes4040404<>+0(SB), Y8, Y8
+	VPOR         Y8, Y5, Y5
+	VPMADDUBSW   96(DI), Y5, Y5
+	VPBROADCASTD 12(CX), Y8
+	VPSHUFB      Y0, Y8, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VMOVDQU      64(DX), Y5
+	VPAND        avx2bytes3030303<>+0(SB), Y5, Y8
+	VPSRLW       $0x02, Y4, Y9
 	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
-	VPOR         Y9, Y6, Y6
-	VPMADDUBSW   96(DI), Y6, Y6
-	VPBROADCASTD 12(CX), Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPBROADCASTD 16(CX), Y9
 	VPSHUFB      Y0, Y9, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VMOVDQU      64(DX), Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y9
-	VPSRLW       $0x02, Y5, Y10
-	VPAND        avx2bytes4040404<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   128(DI), Y9, Y9
-	VPBROADCASTD 16(CX), Y10
-	VPSHUFB      Y0, Y10, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x02, Y6, Y9
-	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPSRLW       $0x03, Y5, Y10
-	VPAND        avx2bytes4040404<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   160(DI), Y9, Y9
-	VPBROADCASTD 20(CX), Y10
-	VPSHUFB      Y0, Y10, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VPSRLW       $0x04, Y6, Y9
-	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPSRLW       $0x04, Y5, Y10
-	VPAND        avx2bytes4040404<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   192(DI), Y9, Y9
-	VPBROADCASTD 24(CX), Y10
-	VPSHUFB      Y0, Y10, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x06, Y6, Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
-	VPSRLW       $0x05, Y5, Y5
-	VPAND        avx2bytes4040404<>+0(SB), Y5, Y5
-	VPOR         Y5, Y6, Y6
-	VPMADDUBSW   224(DI), Y6, Y5
-	VPBROADCASTD 28(CX), Y6
-	VPSHUFB      Y0, Y6, Y6
-	VPMADDWD     Y6, Y5, Y5
-	VPADDD       Y5, Y8, Y8
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPSRLW       $0x02, Y5, Y8
+	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
+	VPSRLW       $0x03, Y4, Y9
+	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPBROADCASTD 20(CX), Y9
+	VPSHUFB      Y0, Y9, Y9
+	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS (R8), Y5
-	VMULPS       Y5, Y3, Y3
-	VMULPS       Y3, Y7, Y7
+	VPSRLW       $0x04, Y5, Y8
+	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
+	VPSRLW       $0x04, Y4, Y9
+	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   192(DI), Y8, Y8
+	VPBROADCASTD 24(CX), Y9
+	VPSHUFB      Y0, Y9, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        avx2bytes3030303<>+0(SB), Y5, Y5
+	VPSRLW       $0x05, Y4, Y4
+	VPAND        avx2bytes4040404<>+0(SB), Y4, Y4
+	VPOR         Y4, Y5, Y5
+	VPMADDUBSW   224(DI), Y5, Y4
+	VPBROADCASTD 28(CX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y3, Y6, Y6
 	VPMADDWD     (R9), Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y5, Y4, Y3
 	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y2, Y7, Y7
+	VSUBPS       Y2, Y6, Y6
 	ADDQ         $0x00000020, R9
-	VADDPS       Y7, Y1, Y1
+	VADDPS       Y6, Y1, Y1
 	ADDQ         $0x0000006e, DX
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x00000008, R8
@@ -4481,10 +4711,13 @@ oneWholeQ2KAVX2_block:
 	VPAND        Y0, Y3, Y4
 	VPSRLW       $0x04, Y3, Y3
 	VMOVDQU      Y4, (CX)
-	VPBROADCASTW 80(DX), X4
-	VCVTPH2PS    X4, Y4
-	VPBROADCASTW 82(DX), X5
-	VCVTPH2PS    X5, Y5
+	VBROADCASTSS (R8), X5
+	VMOVD        80(DX), X4
+	VCVTPH2PS    X4, X4
+	VMULPS       X5, X4, X4
+	VBROADCASTSS X4, Y5
+	VMOVSHDUP    X4, X4
+	VBROADCASTSS X4, Y4
 	VMOVDQU      16(DX), Y6
 	VPAND        avx2bytes3030303<>+0(SB), Y6, Y7
 	VPMADDUBSW   (DI), Y7, Y7
@@ -4541,12 +4774,9 @@ oneWholeQ2KAVX2_block:
 	VPADDD       Y6, Y8, Y8
 	VPADDD       Y8, Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS (R8), Y6
-	VMULPS       Y6, Y4, Y4
-	VMULPS       Y4, Y7, Y7
+	VMULPS       Y5, Y7, Y7
 	VPMADDWD     (R9), Y3, Y3
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y6, Y5, Y4
 	VMULPS       Y4, Y3, Y3
 	VSUBPS       Y3, Y7, Y7
 	ADDQ         $0x00000020, R9

@@ -16,8 +16,12 @@ type splitter struct {
 	mask                       reg.VecVirtual // 15 in every byte
 	// sink takes 32 codes of the block, from number disp on, in place of memory.
 	sink func(v reg.VecVirtual, disp int)
-	// What else is not stored where there is a sink.
+	// What else is not stored where there is a sink: d and dmin times the scale of the inputs, at
+	// of.
 	d, dmin, minima reg.VecVirtual
+	of              reg.Register
+	// Of oneSixes: which bits of bytes are a scale or minimum, its lower 4 bits, and the top 2.
+	sixMasks [3]reg.GPVirtual
 }
 
 // splits are the writers of splitters' bodies, by the names of blocks.

@@ -125,14 +125,16 @@ func (d *blockDot) whole(acc, order reg.VecVirtual) {
 
 // addWhole adds the products of a block, which are in two totals. s has what is not in memory.
 func (d *blockDot) addWhole(acc reg.VecVirtual, totals [2]reg.VecVirtual, s *splitter) {
-	total, of, by := totals[0], YMM(), YMM()
+	total := totals[0]
 	VPADDD(totals[1], total, total)
 	VCVTDQ2PS(total, total)
-	VBROADCASTSS(Mem{Base: d.of}, of)
+	of, by := YMM(), YMM()
+	if s == nil {
+		VBROADCASTSS(Mem{Base: d.of}, of)
+	}
 	times := func(kept func() reg.VecVirtual, disp int) reg.VecVirtual {
 		if s != nil {
-			VMULPS(of, kept(), by)
-			return by
+			return kept()
 		}
 		VBROADCASTSS(Mem{Base: d.scales, Disp: disp}, by)
 		VMULPS(of, by, by)
@@ -195,6 +197,16 @@ func (d *blockDot) times(q reg.VecVirtual, at int) reg.VecVirtual {
 	VPSIGNB(q, y, y)
 	VPABSB(q, q)
 	VPMADDUBSW(y, q, y)
+	return y
+}
+
+// timesSigned is times for codes with a sign that are above -128: inputs lose theirs, and codes
+// take it, so that both operations read inputs from memory.
+func (g *generator) timesSigned(q reg.VecVirtual, x Mem) reg.VecVirtual {
+	y := YMM()
+	VPABSB(x, y)
+	VPSIGNB(x, q, q)
+	VPMADDUBSW(q, y, y)
 	return y
 }
 

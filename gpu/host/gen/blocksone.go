@@ -32,6 +32,12 @@ func (g *generator) oneWhole(f base.Func) {
 	}
 	s := &splitter{generator: g, wholes: field(rowWhole), src: field(rowW)}
 	s.mask = g.keep(g.bytes(15))
+	if b.Group == 32 && b.Biased {
+		for i, mask := range []uint64{0x3f3f3f3f3f3f3f3f, 0x0f0f0f0f0f0f0f0f, 0x3030303030303030} {
+			s.sixMasks[i] = GP64()
+			MOVQ(U64(mask), s.sixMasks[i])
+		}
+	}
 	y := field(rowY)
 	var order reg.VecVirtual
 	if b.Group == 16 {
@@ -42,10 +48,16 @@ func (g *generator) oneWhole(f base.Func) {
 		acc := g.zero()
 		loop(f.Name+"_block", field(rowBlocks), func() {
 			s.fetch(b.Size)
+			s.of = d.of
 			var totals [2]reg.VecVirtual
 			n := 0
 			s.sink = func(q reg.VecVirtual, disp int) {
-				d.scaled(&totals[n%2], d.times(q, disp), disp/32, order)
+				if b.Signed() {
+					q = g.timesSigned(q, Mem{Base: d.x, Disp: disp})
+				} else {
+					q = d.times(q, disp)
+				}
+				d.scaled(&totals[n%2], q, disp/32, order)
 				n++
 			}
 			splits[b.Name](s)
@@ -57,6 +69,55 @@ func (g *generator) oneWhole(f base.Func) {
 		g.storeLanes(acc, y)
 	})
 	end()
+}
+
+// oneSixes is wholeSixes for oneWhole: integer registers, which have little to do, take the bits
+// apart.
+func (s *splitter) oneSixes() {
+	all, tops, low, high := GP64(), GP64(), GP64(), GP64()
+	MOVL(s.at(12), low.As32()) // the lower bits of the last 4 scales and minima
+	MOVQ(low, high)
+	SHLQ(U8(28), high)
+	ORQ(high, low)
+	ANDQ(s.sixMasks[1], low)
+	MOVQ(s.at(4), all) // the first 4 scales and minima, with the top bits of the last
+	MOVQ(all, tops)
+	SHRQ(U8(2), tops)
+	ANDQ(s.sixMasks[2], tops)
+	ORQ(tops, low)
+	ANDQ(s.sixMasks[0], all)
+	x, y := XMM(), XMM()
+	VMOVQ(all, x)
+	VMOVQ(low, y)
+	VPUNPCKLDQ(y, x, x) // 8 scales, 8 minima
+	scales, minima := YMM(), YMM()
+	VPUNPCKLBW(x, x, y)
+	VPMOVZXBW(y, scales)
+	VMOVDQU(scales, s.part(wholeScales))
+	VPUNPCKHBW(x, x, x)
+	VPMOVZXBW(x, minima)
+	s.setMinima(minima)
+	s.numbers(0, 2)
+}
+
+// oneNumbers is numbers for oneWhole: they are multiplied by the scale of the inputs.
+func (s *splitter) oneNumbers(d, dmin int) {
+	x, of := XMM(), XMM()
+	VBROADCASTSS(Mem{Base: s.of}, of)
+	if dmin == d+2 {
+		VMOVD(s.at(d), x)
+	} else {
+		VPBROADCASTW(s.at(d), x)
+	}
+	VCVTPH2PS(x, x)
+	VMULPS(of, x, x)
+	s.d = YMM()
+	VBROADCASTSS(x, s.d)
+	if s.dmin = s.d; dmin == d+2 {
+		s.dmin = YMM()
+		VMOVSHDUP(x, x)
+		VBROADCASTSS(x, s.dmin)
+	}
 }
 
 // storeLanes stores the sum of the lanes of v at y, which it moves on to the next number.

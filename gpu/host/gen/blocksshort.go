@@ -118,7 +118,8 @@ type shortRow struct {
 	block *quant.Block
 	x     reg.Register
 	ones  reg.VecVirtual // 1 in every 16 bits
-	tops  reg.Register   // the table of highest bits
+	// The table of highest bits, or of powers of two.
+	values reg.Register
 }
 
 // oneShort is blockDot for rows of W as they are stored and one row of X, with the lanes added up.
@@ -132,9 +133,12 @@ func (g *generator) oneShort(f base.Func) {
 	}
 	s := &shortRow{splitter: &splitter{generator: g, src: field(rowW)}, block: b}
 	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
-	if b.Name == "Q5_0" || b.Name == "Q5_1" {
-		s.tops = GP64()
-		LEAQ(g.topBits(), s.tops)
+	s.values = GP64()
+	switch b.Name {
+	case "Q5_0", "Q5_1":
+		LEAQ(g.topBits(), s.values)
+	case "MXFP4":
+		LEAQ(g.powersOfTwo(), s.values)
 	}
 	y, back := field(rowY), field(rowBack)
 	loop(f.Name+"_row", field(rowRows), func() {
@@ -200,14 +204,18 @@ func (s *shortRow) narrow() bool { return s.block.Name == "Q4_0" || s.block.Name
 func (s *shortRow) both(p int) reg.VecVirtual {
 	low, high := s.codesOf(p)
 	x := func(half int) Mem { return Mem{Base: s.x, Disp: 64*p + 32*half} }
-	if !s.block.Biased && s.block.Least == 0 { // codes have a sign, of which inputs are relieved
-		for half, q := range []reg.VecVirtual{low, high} {
-			y := YMM()
-			VMOVDQU(x(half), y)
-			VPSIGNB(q, y, y)
-			VPABSB(q, q)
-			VPMADDUBSW(y, q, q)
-			VPMADDWD(s.ones, q, q)
+	if s.block.Signed() { // of which inputs are relieved
+		for half, q := range []*reg.VecVirtual{&low, &high} {
+			if s.block.Name == "Q8_0" { // a code may be -128
+				y := YMM()
+				VMOVDQU(x(half), y)
+				VPSIGNB(*q, y, y)
+				VPABSB(*q, *q)
+				VPMADDUBSW(y, *q, *q)
+			} else {
+				*q = s.timesSigned(*q, x(half))
+			}
+			VPMADDWD(s.ones, *q, *q)
 		}
 		VPADDD(high, low, low)
 		return low
@@ -281,7 +289,7 @@ func (s *shortRow) topsOf(p, first int) reg.VecVirtual {
 		for j := range 2 {
 			bits := GP64()
 			MOVBQZX(s.place(i, s.block.Size-20+first+j), bits)
-			from := Mem{Base: s.tops, Index: bits, Scale: 8}
+			from := Mem{Base: s.values, Index: bits, Scale: 8}
 			if j == 0 {
 				lower(x86.VMOVQ(from, x))
 			} else {
@@ -338,16 +346,36 @@ func (s *shortRow) twoHalves() (scale, bias reg.VecVirtual) {
 
 // powers returns 2^(e-128) of the exponents e of eight blocks, see mxfp4.
 func (s *shortRow) powers() reg.VecVirtual {
-	x, y, none := XMM(), YMM(), YMM()
-	VPXOR(x, x, x)
-	for i := range 8 {
-		VPINSRB(U8(uint8(i)), s.place(i, 0), x, x)
+	four := func(first int) reg.VecVirtual {
+		y := YMM()
+		x := y.AsX()
+		for i := range 4 {
+			e := GP64()
+			MOVBQZX(s.place(first+i, 0), e)
+			from := Mem{Base: s.values, Index: e, Scale: 4}
+			if i == 0 {
+				lower(x86.VMOVD(from, x))
+			} else {
+				lower(x86.VPINSRD(U8(uint8(i)), from, x, x))
+			}
+		}
+		return y
 	}
-	VPMOVZXBD(x, y)
-	VPSLLD(U8(23), y, y)
-	VPCMPEQD(s.same("infinite", base.InfiniteBits), y, none)
-	VPMAXUD(s.same("least", leastE8M0), y, y)
-	VMULPS(s.same("float", 0x3f000000), y, y)
-	VPOR(none, y, y)
-	return y
+	low, high := four(0), four(4)
+	VINSERTI128(U8(1), high.AsX(), low, low)
+	return low
+}
+
+// powersOfTwo is a table of 2^(e-128), which is not a normal number for 0 and 1, and no number for
+// 255.
+func (g *generator) powersOfTwo() Mem {
+	return g.table("powersOfTwo", 256, func(e int) Constant {
+		switch e {
+		case 0, 1:
+			return U32(1 << (21 + e))
+		case 255:
+			return U32(base.NaNBits)
+		}
+		return U32(uint32(e-1) << 23)
+	})
 }

@@ -36,16 +36,13 @@ func (s *splitter) part(disp int) Mem { return Mem{Base: s.wholes, Disp: disp} }
 
 // numbers stores the fp16 numbers at d, and at dmin if that is not negative, in the block's Whole.
 func (s *splitter) numbers(d, dmin int) {
-	s.d = s.half(d)
-	if s.sink == nil {
-		VMOVSS(s.d.AsX(), s.part(wholeD))
-	}
-	if dmin < 0 {
+	if s.sink != nil {
+		s.oneNumbers(d, dmin)
 		return
 	}
-	s.dmin = s.half(dmin)
-	if s.sink == nil {
-		VMOVSS(s.dmin.AsX(), s.part(wholeDMin))
+	VMOVSS(s.half(d).AsX(), s.part(wholeD))
+	if dmin >= 0 {
+		VMOVSS(s.half(dmin).AsX(), s.part(wholeDMin))
 	}
 }
 
@@ -64,6 +61,10 @@ func (s *splitter) center(scales reg.VecVirtual, power uint8) {
 
 // wholeSixes is sixes for a Whole: 16 bytes have d, dmin, and 12 bytes of scales and minima.
 func (s *splitter) wholeSixes() {
+	if s.sink != nil {
+		s.oneSixes()
+		return
+	}
 	words := func(name string, w ...uint32) Mem {
 		return s.generator.table(name, 4, func(i int) Constant { return U32(w[i]) })
 	}
