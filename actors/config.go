@@ -66,8 +66,10 @@ type Config struct {
 	// the disk has nothing else to do. A file that is missing, damaged or of another model costs a
 	// slower start and at most a line in the log. "" means none.
 	Profile string
-	// ReadWorkers is the number of parallel expert reads. 0 means 4 past the page cache, where two
-	// or three keep a disk busy and more only wait longer, and 8 through it.
+	// ReadWorkers is the number of parallel expert reads. 0 means up to 4 past the page cache,
+	// where two or three keep a disk busy and more only wait longer, and up to 8 through it: the
+	// engine compares fewer with more while it reads, and keeps to fewer where they are clearly
+	// faster.
 	ReadWorkers int
 	// ReadTimeout is how long the read of one expert may take before the steps that wait for it
 	// fail. 0 means 30s. The disk may still answer: the engine goes on then.

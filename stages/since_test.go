@@ -11,7 +11,7 @@ import (
 func TestStatsSince(t *testing.T) {
 	moments := []string{
 		"Slots", "SlotsUsed", "SlotsMost", "RingHighWater", "PagesUsed", "PagesMax", "States.Kept", "Admission.Sequences", "Admission.PromisedBytes", "Admission.Waiting", "Admission.WaitingMost", "States.KeptBytes", "States.KeptMax", "States.Parked", "States.ParkedHost", "States.ParkedDisk", "States.StoredDisk",
-		"Reads.Queued", "Reads.Running", "Reads.QueuedHigh", "Reads.RunningHigh", "Memory.Available", "Memory.SlotsAsked", "Memory.SlotsHeld", "Memory.HostHeld",
+		"Reads.Queued", "Reads.Running", "Reads.QueuedHigh", "Reads.RunningHigh", "Reads.AtOnce", "Memory.Available", "Memory.SlotsAsked", "Memory.SlotsHeld", "Memory.HostHeld",
 		"Layers.PrefetchHeld",
 	}
 	earlier, later := filled(1), filled(3)

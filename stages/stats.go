@@ -95,6 +95,7 @@ type ReadStats struct {
 	BusyTime    time.Duration // during which at least one read was under way
 	QueuedHigh  int           // the most reads that waited for a worker
 	RunningHigh int           // the most reads under way
+	AtOnce      int           // how many may be under way now, as the disk is faster with fewer
 	// of the whole process: page faults that read from the disk
 	MajorFaults int64
 }

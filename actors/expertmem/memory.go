@@ -95,7 +95,7 @@ func (m *Memory) Open(p Plan) (err error) {
 	if err != nil {
 		return err
 	}
-	m.pool = readpool.New(src, readpool.Config{Workers: p.Workers, Timeout: m.cfg.ReadTimeout, Overdue: m.readOverdue})
+	m.pool = readpool.New(src, readpool.Config{Workers: p.Workers, Fewer: p.Fewer, Timeout: m.cfg.ReadTimeout, Overdue: m.readOverdue})
 	m.reads = make([]*slotRead, p.Slots)
 	return nil
 }

@@ -92,6 +92,7 @@ type Plan struct {
 	HostSlots   int   // the most experts in the host's memory, if slots are a device's own
 	HostReserve int64 // bytes of the host's memory that stay free then
 	Workers     int   // parallel reads
+	Fewer       bool  // fewer at once, where the disk is faster then
 	SlotBytes   int   // of one record
 	Stride      int   // bytes from slot to slot
 	Bytes       int64 // of all records
@@ -195,5 +196,5 @@ func (p *Plan) chooseReads(w Wishes, direct func() error, log *slog.Logger) {
 			p.IO, workers = Buffered, readpool.DefaultWorkers
 		}
 	}
-	p.Workers = cmp.Or(w.Workers, workers)
+	p.Workers, p.Fewer = cmp.Or(w.Workers, workers), w.Workers == 0
 }

@@ -35,7 +35,7 @@ func (m *Memory) AddStats(s *stages.Stats) {
 	p := m.pool.Stats()
 	s.Reads = stages.ReadStats{
 		Source: string(m.plan.IO), Ended: p.Reads, Speculative: p.Speculative, Hurried: p.Hurried, Bytes: p.Bytes, Failed: p.Errors,
-		Retried: p.Retried, Overdue: p.Overdue, WorkerTime: p.Time, BusyTime: p.Busy, Queued: p.Queued, Running: p.Running, QueuedHigh: p.QueuedHigh, RunningHigh: p.RunningHigh,
+		Retried: p.Retried, Overdue: p.Overdue, WorkerTime: p.Time, BusyTime: p.Busy, Queued: p.Queued, Running: p.Running, QueuedHigh: p.QueuedHigh, RunningHigh: p.RunningHigh, AtOnce: p.AtOnce,
 		MajorFaults: majorFaults() - m.faultsAtOpen,
 	}
 	if m.checked != nil {

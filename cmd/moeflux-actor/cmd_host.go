@@ -26,7 +26,7 @@ type hostCmd struct {
 	ExpertsDir   string        `name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own."`
 	ExpertMemory flags.Size    `placeholder:"SIZE" help:"The most bytes for experts. Default: what is free when the host starts, limits of cgroups counted, less a sixteenth."`
 	ExpertIO     string        `name:"expert-io" placeholder:"NAME" help:"How experts are read: auto, mmap, direct or buffered. Default: auto."`
-	ReadWorkers  int           `placeholder:"N" help:"The number of parallel reads. Default: 4 past the page cache, 8 through it."`
+	ReadWorkers  int           `placeholder:"N" help:"The number of parallel reads. Default: up to 4 past the page cache, 8 through it, and fewer where the disk is faster then."`
 	Threads      int           `placeholder:"N" help:"Compute threads. Default: the cores this process may use, as many as a CPU quota allows at the time."`
 	Activations  string        `default:"int8" placeholder:"KIND" help:"How matrices are multiplied, int8 or f32: as by the engines. Default: int8."`
 	DrainTimeout time.Duration `default:"5s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 5s."`

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func Examine(ctx context.Context, s Subject) (*Report, error) {
 	if err := r.measureDisk(ctx, s.Config); err != nil {
 		return nil, err
 	}
-	if r.adviseReadWorkers(&s.Config, info) {
+	if r.readWorkers(&s.Config, info) {
 		info = r.plan(s.Config)
 	}
 	if r.Plan.Error == "" {
@@ -80,9 +81,10 @@ func (r *Report) measureDisk(ctx context.Context, of actors.Config) error {
 	return nil
 }
 
-// adviseReadWorkers sets the read workers and the advice if the disk is clearly faster with another
-// number of reads at once than with the default, and reports whether it did.
-func (r *Report) adviseReadWorkers(cfg *actors.Config, i *actors.Info) bool {
+// readWorkers looks whether the disk is clearly faster with another number of reads at once than
+// with the default. An engine comes to fewer by itself. For more it sets the read workers and the
+// advice, and reports that it did.
+func (r *Report) readWorkers(cfg *actors.Config, i *actors.Info) bool {
 	if r.Plan.Error != "" || cfg.ReadWorkers != 0 || i.ExpertIO == actors.ExpertIOMmap {
 		return false
 	}
@@ -90,11 +92,17 @@ func (r *Report) adviseReadWorkers(cfg *actors.Config, i *actors.Info) bool {
 	if top == nil {
 		return false
 	}
-	cfg.ReadWorkers = top.Depth
-	r.Plan.Advice = fmt.Sprintf("Config.ReadWorkers %d", top.Depth)
-	r.why("%s: the disk reads %.2f GB/s with %d at once (%.2f to %.2f), %.2f GB/s with the default %d (%.2f to %.2f)", r.Plan.Advice,
+	what := fmt.Sprintf("Config.ReadWorkers %d", top.Depth)
+	more := top.Depth > i.ReadWorkers
+	if more {
+		cfg.ReadWorkers, r.Plan.Advice = top.Depth, what
+	} else {
+		what = "fewer reads at once, to which the engine comes by itself"
+		r.reading = top
+	}
+	r.why("%s: the disk reads %.2f GB/s with %d at once (%.2f to %.2f), %.2f GB/s with the default %d (%.2f to %.2f)", what,
 		top.Median/1e9, top.Depth, top.Min/1e9, top.Max/1e9, used.Median/1e9, used.Depth, used.Min/1e9, used.Max/1e9)
-	return true
+	return more
 }
 
 // forecast sets the forecast.
@@ -104,7 +112,7 @@ func (r *Report) forecast(of actors.Config, i *actors.Info, contents *actors.Con
 		return err
 	}
 	disk := 0.0
-	if rate := RateAt(r.Disk, ModeOf(i.ExpertIO), i.ReadWorkers); rate != nil {
+	if rate := cmp.Or(r.reading, RateAt(r.Disk, ModeOf(i.ExpertIO), i.ReadWorkers)); rate != nil {
 		disk = rate.Median
 	}
 	experts := contents.TouchedExperts(i.TopK)

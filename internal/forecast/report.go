@@ -19,6 +19,8 @@ type Report struct {
 	Forecast *Forecast `json:"forecast"`
 	// the reasons. They, and Plan.Advice, name settings as Config.ReadWorkers.
 	Why []string `json:"why"`
+
+	reading *DiskRate // to which the engine comes by itself; nil: that of its read workers
 }
 
 // Machine is the memory that there is, in bytes.

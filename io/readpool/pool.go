@@ -27,6 +27,9 @@ type Config struct {
 	// sees. Too few leave the disk idle; too many only make every read wait longer. 0 means
 	// DefaultWorkers.
 	Workers int
+	// Fewer lets fewer than Workers read at once where the disk is faster then. The pool finds out
+	// while it reads, and goes on to look whether that is still so.
+	Fewer bool
 	// Speculative is how many reads may be running once a speculative one has begun. Demand reads
 	// cannot overtake what is in the queues of kernel and disk already. 0 means 2, or Workers if
 	// that is less.
@@ -114,6 +117,7 @@ type Stats struct {
 	Busy        time.Duration // during which at least one request was being read
 	Queued      int           // requests waiting now
 	Running     int           // requests being read now
+	AtOnce      int           // requests that may be read at once now
 	QueuedHigh  int           // the highest value of Queued
 	RunningHigh int           // the highest value of Running
 }
@@ -134,6 +138,8 @@ type Pool struct {
 	urgentAt  time.Time      // when an urgent one ended last
 	demandAt  time.Time      // when one ended last that somebody waited for
 	pause     *time.Timer    // wakes workers after it
+	depth     *depth         // how many workers read
+	lull      *time.Timer    // has all of them read if none begins for long
 	idle      int            // workers that wait on wake
 	closed    bool
 	ended     bool // closed, and no worker is left
@@ -230,7 +236,7 @@ func New(src Source, cfg Config) *Pool {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	p := &Pool{src: src, cfg: cfg, running: make([]place, cfg.Workers)}
+	p := &Pool{src: src, cfg: cfg, running: make([]place, cfg.Workers), depth: newDepth(cfg.Workers, cfg.Fewer)}
 	p.wake.L = &p.mu
 	p.wg.Add(cfg.Workers)
 	for w := range cfg.Workers {
@@ -307,7 +313,7 @@ func (p *Pool) Close() {
 	p.wg.Wait()
 	p.mu.Lock()
 	p.ended = true
-	for _, t := range []*time.Timer{p.watch, p.pause} {
+	for _, t := range []*time.Timer{p.watch, p.pause, p.lull} {
 		if t != nil {
 			t.Stop()
 		}
@@ -321,6 +327,7 @@ func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
+	s.AtOnce = p.depth.most()
 	if s.Running > 0 {
 		s.Busy += time.Since(p.busySince)
 	}
@@ -369,6 +376,8 @@ func (p *Pool) begin(worker int, at place) time.Time {
 	p.stats.Queued--
 	p.stats.Running++
 	p.stats.RunningHigh = max(p.stats.RunningHigh, p.stats.Running)
+	p.depth.begun(now, p.stats.Running)
+	p.awaitLull()
 	p.wakeNext()
 	return now
 }
@@ -387,6 +396,7 @@ func (p *Pool) end(worker int, at place, end End, again bool) {
 		}
 	}
 	p.stats.Running--
+	p.depth.ended(end.Ended, len(g.reqs[at.i].Dst), p.stats.Running)
 	if p.stats.Running == 0 {
 		p.stats.Busy += end.Ended.Sub(p.busySince)
 	}

@@ -28,19 +28,19 @@ const urgentGap = 50 * time.Millisecond
 // that has begun would have a part of the disk.
 const urgentPause = 4 * time.Millisecond
 
-// mayBegin reports whether a read of a rank may begin now. Demand has all workers, and a guess
-// begins while few reads run, so that demand waits behind little. Beside an urgent read, and in the
-// pause after one, none begins that is not urgent: the disk would divide itself between them. And
-// soon after one, other guesses begin one at a time. p.mu is held.
+// mayBegin reports whether a read of a rank may begin now. Demand has as many workers as suit the
+// disk, and a guess begins while few reads run, so that demand waits behind little. Beside an
+// urgent read, and in the pause after one, none begins that is not urgent: the disk would divide
+// itself between them. And soon after one, other guesses begin one at a time. p.mu is held.
 func (p *Pool) mayBegin(r Rank) bool {
-	most := p.cfg.Workers
+	most := p.depth.most()
 	switch {
 	case !r.urgent() && (p.urgent > 0 || !p.demandAt.IsZero() && time.Since(p.demandAt) < urgentPause):
 		return false
 	case r == Guess && !p.urgentAt.IsZero() && time.Since(p.urgentAt) < urgentGap:
 		most = 1
 	case r.speculative():
-		most = p.cfg.Speculative
+		most = min(most, p.cfg.Speculative)
 	}
 	return p.stats.Running < most
 }
