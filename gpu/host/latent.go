@@ -5,12 +5,14 @@ import "github.com/moeflux/moeflux-actor/gpu"
 // latentRows is how many rows of a segment attend to an expanded block together.
 const latentRows = 512
 
-// latentTask is attention over expanded latents; a chunk is one head.
+// latentTask is attention over expanded latents. A chunk is one head, or a span of its positions
+// where there are few heads for the threads, see latentSpans.
 type latentTask struct {
 	*vectors
 	op           *gpu.LatentAttention
 	q, y         []float32
 	keys, values matrix
+	spans        latentSpans
 }
 
 // latentHead is the weights of one head and the block that they expand.
@@ -25,6 +27,10 @@ type latentHead struct {
 }
 
 func (t *latentTask) do(s *scratch, h int) {
+	if t.spans.count > 0 {
+		t.doSpan(s, h)
+		return
+	}
 	o := t.op
 	b := t.load(s, h)
 	for i := range o.Segments {
@@ -73,6 +79,17 @@ func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, col
 
 // attend takes rows of a segment, from its row r on, through all positions that they attend to.
 func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r, rows int) {
+	a := t.queries(s, seg, h, r, rows)
+	for p := 0; p <= a.last(); p += attnSpan {
+		first := a.span(p)
+		t.weighSpan(&a, b, &seg.KV, p)
+		a.endSpan(p, first)
+	}
+	t.write(&a, seg.Row+r, h)
+}
+
+// queries returns the queries of a head for rows of a segment, from its row r on.
+func (t *latentTask) queries(s *scratch, seg *gpu.KVSegment, h, r, rows int) queries {
 	o := t.op
 	a := queries{vectors: t.vectors, kvHeads: 1, rows: rows, heads: 1, pos: seg.Pos + r, dim: o.Nope + o.Rope, valueDim: o.ValueDim, width: o.ValueDim}
 	a.lay(grow(&s.a, a.floats()))
@@ -80,21 +97,24 @@ func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r,
 		x := t.q[(seg.Row+r+i)*o.QRowStride+h*o.QHeadStride:][:a.dim]
 		t.norm(a.q[i*a.dim:(i+1)*a.dim], x, nil, o.Scale)
 	}
-	first := 0
-	for p := 0; p <= a.last(); p += attnBlock {
-		if p%attnSpan == 0 {
-			first = a.span(p)
-		}
-		n := min(attnBlock, a.last()+1-p)
-		t.expand(b, &seg.KV, p, n)
+	return a
+}
+
+// weighSpan takes the blocks of the span that begins at position p.
+func (t *latentTask) weighSpan(a *queries, b *latentHead, kv *gpu.KV, p int) {
+	for end := min(a.last()+1, p+attnSpan); p < end; p += attnBlock {
+		n := min(attnBlock, end-p)
+		t.expand(b, kv, p, n)
 		a.kt = b.kt
-		a.weigh(p, n, &valueRows{block: b.v, first: p, width: o.ValueDim})
-		if (p+attnBlock)%attnSpan == 0 || p+attnBlock > a.last() {
-			a.endSpan(p, first)
-		}
+		a.weigh(p, n, &valueRows{block: b.v, first: p, width: t.op.ValueDim})
 	}
-	for i := range rows {
-		y := t.y[((seg.Row+r+i)*o.Heads+h)*o.ValueDim:][:o.ValueDim]
+}
+
+// write writes what a head's totals give for rows of the operation, from row on.
+func (t *latentTask) write(a *queries, row, h int) {
+	o := t.op
+	for i := range a.rows {
+		y := t.y[((row+i)*o.Heads+h)*o.ValueDim:][:o.ValueDim]
 		t.norm(y, a.acc[i*o.ValueDim:(i+1)*o.ValueDim], nil, 1/a.stats[2*i+1])
 	}
 }
@@ -122,15 +142,20 @@ func (t *latentTask) expand(b *latentHead, kv *gpu.KV, p, n int) {
 func (x *executor) runLatentAttention(o *gpu.LatentAttention) {
 	t := &x.latent
 	*t = latentTask{vectors: x.vectors, op: o, keys: matrixOf(&o.Keys), values: matrixOf(&o.Values)}
-	rows, work := 0, 0
+	rows, last, work := 0, 0, 0
 	for i := range o.Segments {
 		s := &o.Segments[i]
 		rows = max(rows, s.Row+s.Rows)
-
+		last = max(last, s.Pos+s.Rows)
 		work += (s.Pos + s.Rows) * ((o.Nope+o.ValueDim)*o.Rank + s.Rows*(o.Nope+o.Rope+o.ValueDim))
 	}
 	t.q = floatsAt(o.Q, (rows-1)*o.QRowStride+(o.Heads-1)*o.QHeadStride+o.Nope+o.Rope)
 	t.y = floatsAt(o.Y, rows*o.Heads*o.ValueDim)
-	x.parallel(t, o.Heads, x.vectors.multiplying(o.Heads*work))
+	ns := x.vectors.multiplying(o.Heads * work)
+	if count := latentRound(o.Heads, chunks(last, attnSpan), x.threads, ns); count > 0 {
+		x.runLatentSpans(t, count, rows, last, ns)
+	} else {
+		x.parallel(t, o.Heads, ns)
+	}
 	*t = latentTask{}
 }
