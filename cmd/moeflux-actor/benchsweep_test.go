@@ -169,6 +169,9 @@ func TestBenchCold(t *testing.T) {
 		d, from := r.Cases[0].Decode, "since every expert has a slot"
 		if o := r.Optimum; o != nil {
 			from = "from empty slots"
+			if b := o.Bounds; b == nil || b.Together <= 0 || b.ByToken < b.Together*(1-1e-9) || b.ByLayer < b.ByToken*(1-1e-9) {
+				t.Errorf("%s: bounds %+v, want none without memory or disk, each at least the one before", c.memory, b)
+			}
 			if o.Misses > d.ExpertMisses || o.Bytes > d.BytesRead || o.Misses == 0 {
 				t.Errorf("%s: the best cache misses %d and reads %d bytes, this one %d and %d", c.memory, o.Misses, o.Bytes, d.ExpertMisses, d.BytesRead)
 			}

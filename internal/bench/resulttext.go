@@ -148,6 +148,9 @@ func (r *Result) reads(b *strings.Builder, c *Case) {
 func (r *Result) limits(b *strings.Builder) {
 	if o := r.Optimum; o != nil {
 		figures.Line(b, "best cache", "decoding: kept %.1f%%, %s read; it knows the future and has as many slots", 100*o.KeptRate, figures.Bytes(o.Bytes))
+		if o.Bounds != nil && len(r.Cases) > 0 {
+			figures.Line(b, "", "%s", o.Bounds.text(r.Cases[0].Decode.TokensPerSecond.Median))
+		}
 	}
 	if r.Forecast == nil {
 		return

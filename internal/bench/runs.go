@@ -149,7 +149,11 @@ func (k *runs) compare(ctx context.Context) (err error) {
 		}
 	}
 	if t := k.runner.trace; t != nil && i.SlotMemory() > 0 && i.SlotMemory() < i.ExpertBytes {
-		if r.Optimum, err = t.optimum(i); err != nil {
+		compute, disk := 0.0, 0.0
+		if r.Memory != nil && len(r.Disk) > 0 {
+			compute, disk = float64(r.TouchedToken)/max(1, r.Memory.Median), r.Disk[0].Median
+		}
+		if r.Optimum, err = t.optimum(i, compute, disk); err != nil {
 			return err
 		}
 	}

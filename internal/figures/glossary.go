@@ -51,7 +51,7 @@ var glossary = []Term{
 	{"computes", "The time of a token during which the device works."},
 	{"waits", "The time of a token during which the device has nothing to do because experts that the router picked are missing."},
 	{"reads for", "The time of a token during which at least one read is under way, beside computing or not."},
-	{"best cache", "What the best possible cache with as many slots would have kept and read: it starts equally empty, reads only what is used, and knows the future."},
+	{"best cache", "What the best possible cache with as many slots would have kept and read: it starts equally empty, reads only what is used, and knows the future. With what it reads and both bandwidths, a token takes at least a certain time: over all tokens together, token by token where the slower of disk and memory decides for each, and layer by layer where no read begins before its layer."},
 	{"tuned", "Settings that tune chose for this model on this machine by paired runs, and that no flag gave."},
 	{"forecast", "The speed of one text. At best memory and disk work side by side and the slower decides. At worst a token first reads and then computes, at 55 % of the memory's bandwidth. The bandwidths are those of the same command's own measurements."},
 }
