@@ -9,10 +9,11 @@ import (
 // goes on changes little between two of them, and most trials of a worse number end after four.
 const (
 	windowReads  = 16  // of a window
-	trialPairs   = 7   // of windows, at most
-	trialWins    = 6   // of these, without which the number stays
+	trialPairs   = 9   // of windows, at most
+	trialWins    = 8   // of these, without which the number stays
 	trialGain    = 1.1 // and the median gain
-	firstPause   = 128 // reads from one trial to the next
+	trialLoss    = 0.8 // a pair's gain that is reason enough to end it
+	firstPause   = 256 // reads from one trial to the next
 	longestPause = 4096
 )
 
@@ -143,7 +144,7 @@ func (d *depth) judge() {
 	}
 	lost := len(d.gains) - wins
 	switch {
-	case lost > trialPairs-trialWins:
+	case lost > trialPairs-trialWins || d.gains[len(d.gains)-1] < trialLoss:
 		d.stay()
 	case len(d.gains) == trialPairs:
 		slices.Sort(d.gains)
