@@ -12,6 +12,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -39,7 +40,7 @@ func forEight(e *actors.Engine) actors.Config {
 	return actors.Config{StateMemory: 8 * (i.StateBytes + 64*i.KVBytesPerPos), Context: 64}
 }
 
-// TestCrowd lets 100 callers come at once with memory for eight. All get the whole text that they
+// TestCrowd lets 100 callers (40 under -short) come at once with memory for eight. All get the whole text that they
 // would get alone, whatever their class and key, and in the end nobody has anything. With no more
 // than three in the queue the others are told when to try again, and get through in the end.
 func TestCrowd(t *testing.T) {
@@ -52,7 +53,7 @@ func TestCrowd(t *testing.T) {
 			cfg.Model, cfg.MaxWaiting = dir, waiting
 			e := open(t, cfg)
 			var wg sync.WaitGroup
-			for i := range 100 {
+			for i := range testenv.Rounds(40, 100, 100) {
 				wg.Go(func() {
 					n, tokens := i%len(prompts), 1+i*7%crowdMost
 					ids, err := crowdText(ctx, e, i, prompts[n], tokens)

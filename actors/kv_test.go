@@ -38,8 +38,11 @@ func pages(t *testing.T, e *actors.Engine) (used, most int) {
 // others have left. Pages that come back give the bits of new ones.
 func TestKVPool(t *testing.T) {
 	const page, most = 64, 7
-	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3BF16} {
-		for _, kv := range kvFormats {
+	for k, name := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3BF16} {
+		for i, kv := range kvFormats {
+			if testing.Short() && i != k {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/kv=%s", name, kv), func(t *testing.T) {
 				dir, dev := fixtures.Packed(t, name, 0), device(t, 2)
 				ample := open(t, actors.Config{Model: dir, Device: dev, KV: kv})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -37,6 +38,9 @@ func testAlone(t *testing.T, d gpu.Device, cases []aloneCase, begin beginner) {
 	}
 	subsets := [][]int{{0}, {17}, {63}, {5, 6, 7}, {63, 2, 31}, all[:62], {9, 8}}
 	for _, c := range cases {
+		if !testenv.Share(t, c.name, testenv.Rounds(4, 3, 1)) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			compute := func(rows []int) []float32 {
 				s := begin(t, d, c.name)

@@ -3,9 +3,11 @@ package gputest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // testCase is one case of one operation.
@@ -40,7 +42,8 @@ func aloneCases() []aloneCase {
 	return append(list, aloneProducts()...)
 }
 
-// Run tests d. It makes its own buffers and queues and leaves d open.
+// Run tests d. It makes its own buffers and queues and leaves d open. Unless testenv.Thorough is
+// set it leaves some cases out, see taken.
 func Run(t *testing.T, d gpu.Device) {
 	runCases(t, d, cases(), newSetup)
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), newSetup) })
@@ -61,8 +64,23 @@ func RunAligned(t *testing.T, d gpu.Device) {
 
 func runCases(t *testing.T, d gpu.Device, all []testCase, begin beginner) {
 	for _, c := range all {
+		if !taken(t, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) { c.run(begin(t, d, c.name)) })
 	}
+}
+
+// taken reports whether a test takes a case. Under testenv.Thorough it takes all. Otherwise it takes
+// one in three of those that look back over hundreds of positions, which take most of the time, and
+// under -short, as with an emulated processor, of all: each variant and order of threads its own.
+func taken(t *testing.T, name string) bool {
+	n := testenv.Rounds(3, 1, 1)
+	switch operation, _, _ := strings.Cut(name, "/"); operation {
+	case "attention", "latentattention", "valuedim", "choose":
+		n = testenv.Rounds(4, 3, 1)
+	}
+	return testenv.Share(t, name, n)
 }
 
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
@@ -107,6 +125,9 @@ func OutputsRounded(t *testing.T, d gpu.Device) map[string][]float32 {
 func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {
 	out := map[string][]float32{}
 	for _, c := range all {
+		if !taken(t, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			s := begin(t, d, c.name)
 			s.unchecked = true

@@ -7,6 +7,8 @@
 package testenv
 
 import (
+	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -81,4 +83,16 @@ func Rounds(few, usual, many int) int {
 		return few
 	}
 	return usual
+}
+
+// Share reports whether a test tries a case of this name, if it tries one in n of them: under
+// Thorough it tries all. Which ones is drawn by the names of test and case, so that two tests with
+// the same cases, as of two variants, have shares of their own, the same in every run.
+func Share(t testing.TB, name string, n int) bool {
+	if n < 2 || os.Getenv(Thorough) == "1" {
+		return true
+	}
+	h := fnv.New64a()
+	h.Write([]byte(t.Name() + "/" + name))
+	return rand.New(rand.NewPCG(h.Sum64(), 0)).IntN(n) == 0
 }

@@ -71,3 +71,37 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %q, want one line", got)
 	}
 }
+
+func TestShare(t *testing.T) {
+	t.Setenv(Thorough, "")
+	shares := map[string]int{}
+	for _, name := range []string{"a", "b"} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 3000 {
+				if c := fmt.Sprint("case", i); Share(t, c, 3) {
+					shares[name]++
+					shares[c]++
+				}
+			}
+		})
+	}
+	both := 0
+	for i := range 3000 {
+		if shares[fmt.Sprint("case", i)] == 2 {
+			both++
+		}
+	}
+	// a third, and a ninth; the margins are four standard deviations
+	if a, b := shares["a"], shares["b"]; max(a, b) > 1104 || min(a, b) < 896 || both < 264 || both > 402 {
+		t.Errorf("%d and %d cases of 3000, %d of them in both tests", a, b, both)
+	}
+	if !Share(t, "case", 1) {
+		t.Error("one in one is not all")
+	}
+	t.Setenv(Thorough, "1")
+	for i := range 100 {
+		if !Share(t, fmt.Sprint(i), 3) {
+			t.Fatal("a thorough test leaves a case out")
+		}
+	}
+}

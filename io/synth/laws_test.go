@@ -10,6 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/refmodel"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/synth"
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -46,6 +47,9 @@ func picksOf(p *refmodel.Position) [][]int32 {
 func TestReferenceObeys(t *testing.T) {
 	for _, family := range families() {
 		for _, route := range synth.Routes() {
+			if !testenv.Share(t, family+"/"+route, 2) {
+				continue
+			}
 			t.Run(family+"/"+route, func(t *testing.T) {
 				o := tiny(t, family)
 				o.Route = synth.Route(route)
