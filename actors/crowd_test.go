@@ -40,9 +40,10 @@ func forEight(e *actors.Engine) actors.Config {
 	return actors.Config{StateMemory: 8 * (i.StateBytes + 64*i.KVBytesPerPos), Context: 64}
 }
 
-// TestCrowd lets 100 callers (40 under -short) come at once with memory for eight. All get the whole text that they
-// would get alone, whatever their class and key, and in the end nobody has anything. With no more
-// than three in the queue the others are told when to try again, and get through in the end.
+// TestCrowd lets 100 callers (40 under -short) come at once with memory for eight. All get the
+// whole text that they would get alone, whatever their class and key, and in the end nobody has
+// anything. With no more than three in the queue the others are told when to try again, and get
+// through in the end.
 func TestCrowd(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	ample := open(t, actors.Config{Model: dir, Context: 64})

@@ -71,9 +71,10 @@ func runCases(t *testing.T, d gpu.Device, all []testCase, begin beginner) {
 	}
 }
 
-// taken reports whether a test takes a case. Under testenv.Thorough it takes all. Otherwise it takes
-// one in three of those that look back over hundreds of positions, which take most of the time, and
-// under -short, as with an emulated processor, of all: each variant and order of threads its own.
+// taken reports whether a test takes a case. Under testenv.Thorough it takes all. Otherwise it
+// takes one in three of those that look back over hundreds of positions, which take most of the
+// time, and under -short, as with an emulated processor, of all: each variant and order of threads
+// its own.
 func taken(t *testing.T, name string) bool {
 	n := testenv.Rounds(3, 1, 1)
 	switch operation, _, _ := strings.Cut(name, "/"); operation {

@@ -14,8 +14,8 @@ var withTiles = func() kernels {
 }()
 
 // matrixUnit returns the variant that uses the matrix unit, if the processor has one and the system
-// allows it. It comes after AVX-512, and so has to be asked for, as long as docs/experiments.md has
-// no figures that say it is quicker.
+// allows it. It comes after AVX-512, and so has to be asked for, as long as the figures of
+// docs/experiments.md do not say that prompts are quicker with it.
 func matrixUnit() []*kernels {
 	if cpu.X86.HasAMXTile && cpu.X86.HasAMXInt8 && mayUseTiles() {
 		return []*kernels{&withTiles}

@@ -2,6 +2,6 @@
 
 package host
 
-// matrixUnit returns nothing: kernels for AMX have not run on a processor yet, so only a build with
-// the tag amx has them.
+// matrixUnit returns nothing: kernels for AMX are right but no faster than AVX-512 in prompts (see
+// docs/experiments.md), so only a build with the tag amx has them.
 func matrixUnit() []*kernels { return nil }
