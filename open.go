@@ -180,11 +180,12 @@ func (m *Model) Info() Info { return m.engine.Info() }
 // rest of package actors.
 type Info = actors.Info
 
-// Stats is what an engine counts (Engine.Stats), and LayerStats a layer's part of it; package
-// stages says what each figure is.
+// Stats is what an engine counts (Engine.Stats), LayerStats a layer's part of it and HostStats an
+// expert host's; package stages says what each figure is.
 type (
 	Stats      = actors.Stats
 	LayerStats = actors.LayerStats
+	HostStats  = actors.HostStats
 	Place      = actors.Place
 )
 

@@ -29,6 +29,7 @@ import (
 type (
 	Stats      = stages.Stats
 	LayerStats = stages.LayerStats
+	HostStats  = stages.HostStats
 	Place      = stages.Place
 )
 

@@ -341,9 +341,13 @@ func TestFiguresOfEngines(t *testing.T) {
 	s.Reads.Ended, s.Reads.Failed, s.Reads.Retried, s.Reads.Corrupt, s.Reads.Queued, s.Reads.Running, s.Reads.BusyTime = 110, 111, 112, 113, 14, 2, 114*time.Second
 	s.ComputeNS, s.DiskWaitNS, s.States.Evicted, s.States.Parked, s.Tracing.StepsLost = 115e9, 116e9, 117, 118, 119
 	s.States.Stored, s.States.Recalled, s.States.StoredDisk = 120, 121, 122
+	s.Hosts = []moeflux.HostStats{
+		{Addr: "10.0.0.2:8090", Up: true, Asks: 131, Failed: 132, Uses: 133, BytesOut: 134, BytesIn: 135, Answered: 136 * time.Second, Waited: 137 * time.Second, Read: 138 * time.Second, Computed: 139 * time.Second},
+		{Addr: "10.0.0.3:8090", Asks: 141},
+	}
 	s.Layers = []moeflux.LayerStats{
-		{Hits: 1000, Misses: 2000, BytesRead: 3000, Evictions: 4000, PrefetchIssued: 5000, PrefetchHit: 6000, PrefetchLate: 7000, PrefetchWasted: 8000},
-		{Hits: 1, Misses: 2, BytesRead: 3, Evictions: 4, PrefetchIssued: 5, PrefetchHit: 6, PrefetchLate: 7, PrefetchWasted: 8},
+		{Hits: 1000, Misses: 2000, Away: 9000, BytesRead: 3000, Evictions: 4000, PrefetchIssued: 5000, PrefetchHit: 6000, PrefetchLate: 7000, PrefetchWasted: 8000},
+		{Hits: 1, Misses: 2, Away: 9, BytesRead: 3, Evictions: 4, PrefetchIssued: 5, PrefetchHit: 6, PrefetchLate: 7, PrefetchWasted: 8},
 	}
 	for i := range 3 {
 		e.log.Uses.Add(record.Use{Step: uint64(i)})
@@ -360,7 +364,7 @@ func TestFiguresOfEngines(t *testing.T) {
 	got, want := figuresOf(t, srv), map[string]float64{}
 	for name, n := range map[string]float64{
 		"num_requests_waiting": 107, "num_requests_running": 0, "model_loaded": 1, "sequences": 108, "kv_cache_usage_perc": .25, "engine_steps_total": 101, "engine_rows_total": 102,
-		"engine_steps_failed_total": 103, "ring_depth": 3, "ring_high_water": 106, "slots": 104, "slots_in_use": 105, "expert_hits_total": 1001, "expert_misses_total": 2002,
+		"engine_steps_failed_total": 103, "ring_depth": 3, "ring_high_water": 106, "slots": 104, "slots_in_use": 105, "expert_hits_total": 1001, "expert_misses_total": 2002, "expert_away_total": 9009,
 		"expert_bytes_read_total": 3003, "expert_evictions_total": 4004, "prefetch_issued_total": 5005, "prefetch_hit_total": 6006, "prefetch_late_total": 7007,
 		"prefetch_wasted_total": 8008, "reads_total": 110, "reads_failed_total": 111, "reads_retried_total": 112, "reads_corrupt_total": 113, "reads_in_flight": 16,
 		"read_bytes_in_flight": 16000, "disk_busy_seconds_total": 114, "device_busy_seconds_total": 115, "device_disk_wait_seconds_total": 116, "states_evicted_total": 117,
@@ -368,6 +372,14 @@ func TestFiguresOfEngines(t *testing.T) {
 		"states_stored_total": 120, "states_recalled_total": 121, "states_disk_bytes": 122,
 	} {
 		want["moeflux_"+name+`{model_name="demo"}`] = n
+	}
+	for name, n := range map[string][2]float64{
+		"up": {1, 0}, "asks_total": {131, 141}, "asks_failed_total": {132, 0}, "experts_total": {133, 0}, "bytes_sent_total": {134, 0}, "bytes_received_total": {135, 0},
+		"answer_seconds_total": {136, 0}, "wait_seconds_total": {137, 0}, "read_seconds_total": {138, 0}, "compute_seconds_total": {139, 0},
+	} {
+		for i := range s.Hosts {
+			want[fmt.Sprintf(`moeflux_host_%s{host=%q,model_name="demo"}`, name, s.Hosts[i].Addr)] = n[i]
+		}
 	}
 	for table, n := range e.log.Totals() {
 		want[fmt.Sprintf(`moeflux_records_total{model_name="demo",table=%q}`, table)] = float64(n)

@@ -58,6 +58,7 @@ var engineFigures = []engineFigure{
 	{"moeflux.slots_in_use", "", "Expert slots that hold an expert or are being read into.", false, stat(func(s *moeflux.Stats) int { return s.SlotsUsed })},
 	{"moeflux.expert_hits", "", "Uses of an expert that was in a slot, or on its way on a guess.", true, sum(func(l *moeflux.LayerStats) int64 { return l.Hits })},
 	{"moeflux.expert_misses", "", "Uses of an expert that had to be read.", true, sum(func(l *moeflux.LayerStats) int64 { return l.Misses })},
+	{"moeflux.expert_away", "", "Of the misses, those that expert hosts computed.", true, sum(func(l *moeflux.LayerStats) int64 { return l.Away })},
 	{"moeflux.expert_evictions", "", "Experts that lost their slots.", true, sum(func(l *moeflux.LayerStats) int64 { return l.Evictions })},
 	{"moeflux.expert_bytes_read", "", "Bytes of experts that were read, for whatever reason.", true, sum(func(l *moeflux.LayerStats) int64 { return l.BytesRead })},
 	{"moeflux.prefetch_issued", "", "Experts that were read on a guess: hit, late, wasted, or held.", true, sum(func(l *moeflux.LayerStats) int64 { return l.PrefetchIssued })},
@@ -100,6 +101,7 @@ type engineMetrics struct {
 	watched Sources
 	names   map[string]string          // of keys, as attributes have them
 	figures []metric.Float64Observable // of engineFigures
+	hosts   []metric.Float64Observable // of hostFigures
 	running metric.Float64Observable
 	loaded  metric.Float64Observable
 	weight  metric.Float64Observable
@@ -127,11 +129,18 @@ func (m *Requests) Observe(meters metric.MeterProvider, w Sources) error {
 		}
 		x.figures = append(x.figures, make(f.name, f.unit, f.what))
 	}
+	for _, f := range hostFigures {
+		make := level
+		if f.grows {
+			make = growing
+		}
+		x.hosts = append(x.hosts, make(f.name, f.unit, f.what))
+	}
 	x.running = level("moeflux.num_requests_running", "", "Answers under way that do not wait for memory.")
 	x.loaded = level("moeflux.model_loaded", "", "1 if the model is in memory.")
 	x.weight = level("moeflux.key_weight", "", "How large the shares of a key are among those of its class.")
 	x.records = growing("moeflux.records", "", "Records that the engine has written of its work, by table.")
-	all := append([]metric.Observable{x.running, x.loaded, x.weight, x.records}, observables(x.figures)...)
+	all := append([]metric.Observable{x.running, x.loaded, x.weight, x.records}, observables(append(x.figures, x.hosts...))...)
 	_, err := meter.RegisterCallback(x.read, all...)
 	return errors.Join(append(errs, err)...)
 }
@@ -194,5 +203,6 @@ func (x *engineMetrics) engine(ctx context.Context, to metric.Observer, e models
 	for i, f := range engineFigures {
 		to.ObserveFloat64(x.figures[i], f.of(s, &info), of)
 	}
+	x.hostsOf(to, s.Hosts, model)
 	return s.Admission.Waiting
 }

@@ -5,8 +5,8 @@ package figures
 // with moeflux have the suffixes of vLLM's, so that a dashboard for it needs one replacement;
 // those that begin with gen_ai are of the semantic conventions for generative AI, version 1.41.0.
 //
-// No attribute has a value that a client can choose: models and keys are those of the Options, and
-// beyond MostKeys keys are access.Others.
+// No attribute has a value that a client can choose: models and keys are those of the Options,
+// hosts those of engines, and beyond MostKeys keys are access.Others.
 const (
 	attrModel  = "model_name"
 	attrKey    = "key"
@@ -16,6 +16,7 @@ const (
 	attrFinish = "finished_reason"
 	attrFound  = "found"
 	attrTable  = "table"
+	attrHost   = "host" // the address of an expert host
 
 	attrOperation     = "gen_ai.operation.name"
 	attrProvider      = "gen_ai.provider.name"
