@@ -4,6 +4,8 @@ package cuda
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,12 +115,23 @@ func TestFirstUseAndSecondStart(t *testing.T) {
 	}
 }
 
-// Without a folder what was compiled ahead is kept until it is loaded, and no longer.
+// Without a folder, or with one that cannot be written, what was compiled ahead is kept until it is
+// loaded, and no longer.
 func TestAheadWithoutFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, folder := range map[string]string{"none": "", "not writable": filepath.Join(file, "folder")} {
+		t.Run(name, func(t *testing.T) { aheadWithoutFolder(t, folder) })
+	}
+}
+
+func aheadWithoutFolder(t *testing.T, folder string) {
 	hold := make(chan struct{})
 	close(hold)
 	var built atomic.Int32
-	d, submit, end := start(t, "", 2, slowCompiler(&built, hold))
+	d, submit, end := start(t, folder, 2, slowCompiler(&built, hold))
 	defer end()
 	submit(1)
 	images := func() int {
@@ -137,5 +150,31 @@ func TestAheadWithoutFolder(t *testing.T) {
 	}
 	if n, left := built.Load(), images(); n != 7 || left != 0 {
 		t.Errorf("%d kernels were compiled, want 7, and %d are kept, want none", n, left)
+	}
+}
+
+// A compiler that compiles one kernel after the other has one in the background, so that a kernel
+// that a step needs waits for no more than that.
+func TestAheadOneByOne(t *testing.T) {
+	for _, c := range []struct {
+		major, minor int32
+		want         int
+	}{{11, 8, 1}, {12, 2, 1}, {12, 3, 4}, {13, 0, 4}} {
+		built := 0
+		fake := fakeCompiler(&built)
+		fake.version = func(major, minor *int32) result {
+			*major, *minor = c.major, c.minor
+			return success
+		}
+		b, err := newBackend(Config{Ahead: 4}, newFake(t).driver(), func(int) (*compiler, error) { return fake, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Ahead(); got != c.want {
+			t.Errorf("CUDA %d.%d: %d kernels at once, want %d", c.major, c.minor, got, c.want)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -31,7 +31,8 @@ type backend struct {
 	most       int    // kernels that are compiled ahead at once
 	version    string // the compiler's
 	context    contextHandle
-	setup      streamHandle // clears new memory
+	setup      streamHandle     // clears new memory
+	handlers   map[uintptr]bool // of signals, see keepSignalStacks
 
 	broken atomic.Pointer[spoiled]
 	pinned launch.Blocks[struct{}]
@@ -42,7 +43,7 @@ type backend struct {
 	own       []*memory // of them, pinned host memory
 	streams   int       // open
 	pipelines []*pipeline
-	images    map[string][]byte // by key: compiled ahead and not loaded, where no folder keeps them
+	images    map[string][]byte // by key: compiled ahead and not loaded, where no folder has them
 }
 
 var (
@@ -74,7 +75,8 @@ func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*comp
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	defer keepSignalStacks()
+	defer keepSignalStacks(nil)
+	b.handlers = signalHandlers() // before any library works
 	major, err := b.find(cfg.Ordinal)
 	if err != nil {
 		return nil, err
@@ -82,8 +84,12 @@ func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*comp
 	if b.c, err = openCompiler(major); err != nil {
 		return nil, err
 	}
+	b.c.handlers = b.handlers
 	if b.version, err = b.c.versionText(); err != nil {
 		return nil, err
+	}
+	if !b.c.parallel() {
+		b.most = min(b.most, 1) // a step waits for one at most
 	}
 	if err := d.check(d.retain(&b.context, b.device), "cuDevicePrimaryCtxRetain", "opening "+b.name); err != nil {
 		return nil, err
@@ -193,7 +199,7 @@ func (b *backend) Compile(k launch.Kernel, m *msl.Module) (launch.Pipeline, erro
 
 // load makes a pipeline of a source.
 func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) {
-	image, err := b.image(k, source)
+	image, _, err := b.image(k, source)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +208,7 @@ func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) 
 		return nil, err
 	}
 	defer unbind()
-	defer keepSignalStacks()
+	defer keepSignalStacks(b.handlers)
 	p := &pipeline{kernel: k.Name}
 	if err := b.check(b.d.moduleLoad(&p.module, image), "cuModuleLoadData", "kernel "+k.Name); err != nil {
 		return nil, err
@@ -221,36 +227,40 @@ func (b *backend) load(k launch.Kernel, source string) (launch.Pipeline, error) 
 	return p, nil
 }
 
-// image returns the machine code of a source.
-func (b *backend) image(k launch.Kernel, source string) ([]byte, error) {
+// image returns the machine code of a source, and whether the next one who asks finds it in the
+// folder.
+func (b *backend) image(k launch.Kernel, source string) (image []byte, stored bool, err error) {
 	opts := options(b.arch)
 	name := key(b.version, source, opts)
-	if image := b.kept(name); image != nil {
-		return image, nil
+	if image, stored := b.kept(name); image != nil {
+		return image, stored, nil
 	}
 	image, log, err := b.c.build(source, opts)
 	if err != nil {
-		return nil, &CompileError{Kernel: k.Name, Defines: k.Defines, Options: opts, Log: log, Err: err}
+		return nil, false, &CompileError{Kernel: k.Name, Defines: k.Defines, Options: opts, Log: log, Err: err}
 	}
 	if len(bytes.TrimSpace([]byte(log))) > 0 {
 		b.log.Debug("cuda: the compiler's remarks", "kernel", k.Name, "log", log)
 	}
 	if err := b.cache.store(name, image); err != nil {
 		b.log.Warn("compiled kernels are not kept for the next run", "why", err)
+		return image, false, nil
 	}
-	return image, nil
+	return image, b.cache.dir != "", nil
 }
 
-// kept returns machine code that was compiled before, in another run or ahead, or nil.
-func (b *backend) kept(key string) []byte {
+// kept returns machine code that was compiled before, in another run or ahead, or nil, and whether
+// the folder has it.
+func (b *backend) kept(key string) (image []byte, stored bool) {
 	b.mu.Lock()
-	image := b.images[key]
+	image = b.images[key]
 	delete(b.images, key)
 	b.mu.Unlock()
 	if image != nil {
-		return image
+		return image, false
 	}
-	return b.cache.load(key)
+	image = b.cache.load(key)
+	return image, image != nil
 }
 
 // Close releases everything. While streams are open or memory is not released it returns an error

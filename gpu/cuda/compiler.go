@@ -22,6 +22,8 @@ type compiler struct {
 	code    func(program uintptr, b []byte) result
 	destroy func(program *uintptr) result
 	text    func(r result) string
+
+	handlers map[uintptr]bool // of signals, see keepSignalStacks
 }
 
 // CompileError reports a kernel that the compiler refused.
@@ -100,6 +102,13 @@ func (c *compiler) versionText() (string, error) {
 	return fmt.Sprintf("%d.%d", major, minor), nil
 }
 
+// parallel reports whether several compiles run at once: from CUDA 12.3 on. Before it each waits
+// for those that began earlier.
+func (c *compiler) parallel() bool {
+	var major, minor int32
+	return c.version(&major, &minor) == success && (major > 12 || major == 12 && minor >= 3)
+}
+
 // options are those of every kernel. The source chooses fast functions one by one:
 // --use_fast_math would also make the precise ones fast. Quotients are exact, because fast ones are
 // 0 if the divisor is above 2^126. Products and sums are fused only where the source says fma: left
@@ -123,7 +132,7 @@ func (c *compiler) build(source string, opts []string) (image []byte, log string
 		pointers[i] = &zeroTerminated(o)[0]
 	}
 	failed := c.check(c.compile(program, pointers), "nvrtcCompileProgram")
-	keepSignalStacks()
+	keepSignalStacks(c.handlers)
 	text, err := c.read(program, c.logSize, c.log, "nvrtcGetProgramLog")
 	log = string(bytes.TrimRight(text, "\x00\n"))
 	if failed != nil || err != nil {

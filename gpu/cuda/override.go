@@ -63,17 +63,22 @@ func (b *backend) CompileOwn(k launch.Kernel) (launch.Pipeline, error) {
 func (b *backend) Ahead() int { return b.most }
 
 // PrepareOwn makes machine code of a kernel of override/, which CompileOwn loads: it is in the
-// cache then, or kept.
+// folder of the cache then, or kept where there is none or none that takes it. Nobody waits for the
+// kernel, so the log is told where it cannot be made.
 func (b *backend) PrepareOwn(k launch.Kernel) error {
 	source, err := overrideSource(k)
 	if err != nil {
 		return err
 	}
-	image, err := b.image(k, source)
-	if err == nil && b.cache.dir == "" {
+	image, stored, err := b.image(k, source)
+	if err != nil {
+		b.log.Warn("a kernel is not compiled ahead; others, which are slower, may serve in its place", "kernel", k.Name, "why", err)
+		return err
+	}
+	if !stored {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.images[key(b.version, source, options(b.arch))] = image
 	}
-	return err
+	return nil
 }

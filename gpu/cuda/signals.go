@@ -26,10 +26,17 @@ const (
 // thread inside Go code, such as Ctrl-C, ends the program with "non-Go code set up signal handler
 // without SA_ONSTACK flag". The flag is safe for handlers of others, too: the runtime itself sets
 // it for those that it finds at the start.
-func keepSignalStacks() (mended []syscall.Signal) {
+//
+// Beside a library that works, as the compiler does in the background, the handler that is found
+// may be one that it takes away in a moment: written back, it would stay. So only handlers among
+// those of known are touched, if that is not nil.
+func keepSignalStacks(known map[uintptr]bool) (mended []syscall.Signal) {
 	for sig := syscall.Signal(1); sig <= numSignals; sig++ {
 		var a sigaction
 		if !action(sig, nil, &a) || a.handler <= 1 || a.flags&onStack != 0 { // 0 and 1: default, ignored
+			continue
+		}
+		if known != nil && !known[a.handler] {
 			continue
 		}
 		a.flags |= onStack
@@ -38,6 +45,18 @@ func keepSignalStacks() (mended []syscall.Signal) {
 		}
 	}
 	return mended
+}
+
+// signalHandlers returns the addresses of all handlers there are.
+func signalHandlers() map[uintptr]bool {
+	all := map[uintptr]bool{}
+	for sig := syscall.Signal(1); sig <= numSignals; sig++ {
+		var a sigaction
+		if action(sig, nil, &a) && a.handler > 1 {
+			all[a.handler] = true
+		}
+	}
+	return all
 }
 
 // action sets what a signal does, or tells it, or both; nil leaves out that part.

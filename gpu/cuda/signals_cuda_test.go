@@ -23,7 +23,7 @@ func TestProbeSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	say := func(call string, r result) result {
-		t.Logf("%s: %v lose their stack", call, keepSignalStacks())
+		t.Logf("%s: %v lose their stack", call, keepSignalStacks(nil))
 		return r
 	}
 	initialise, retain, load := d.init, d.retain, d.moduleLoad
@@ -48,7 +48,7 @@ func TestProbeSignals(t *testing.T) {
 	if _, err := b.load(launch.Kernel{Name: "nothing"}, source); err != nil {
 		t.Fatal(err)
 	}
-	if lost := keepSignalStacks(); len(lost) != 0 {
+	if lost := keepSignalStacks(nil); len(lost) != 0 {
 		t.Errorf("%v are without a stack", lost)
 	}
 }

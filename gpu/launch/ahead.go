@@ -69,7 +69,7 @@ func (a *ahead) work() {
 		p := a.kernels[k]
 		p.begun = true
 		a.mu.Unlock()
-		err := a.prepare(k) // whoever needs the kernel meets the error again
+		err := a.prepare(k) // who needs this very kernel compiles it, and meets the error again
 		a.mu.Lock()
 		p.done = err == nil
 		close(p.ended)
