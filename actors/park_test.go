@@ -14,6 +14,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/snapshot"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -51,6 +52,9 @@ func TestPark(t *testing.T) {
 	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}, {fixtures.DeepseekV3Q4, actors.KVInt8},
 		{fixtures.GlmMoEDSASharedBF16, ""}, {fixtures.GlmMoEDSASharedBF16, actors.KVInt8}, {fixtures.GptOssBF16, ""}, {fixtures.MiMoV2FlashBF16, actors.KVInt8},
 		{fixtures.MiniMaxM3BF16, ""}, {fixtures.MiniMaxM3BF16, actors.KVInt8}, {fixtures.Step35BF16, ""}, {fixtures.Step35BF16, actors.KVInt8}} {
+		if testing.Short() && !testenv.Share(t, c.model+string(c.kv), 3) {
+			continue
+		}
 		dir := fixtures.Packed(t, c.model, 0)
 		dev := device(t, 2)
 		base := open(t, actors.Config{Model: dir, Device: dev, KV: c.kv})

@@ -61,6 +61,9 @@ func load(s *actors.Sequence, raw []byte, o actors.LoadOptions) error {
 // of state, ring depths, sealed and plain files; memory that the host can address, and not.
 func TestSaveLoad(t *testing.T) {
 	for _, name := range families {
+		if testing.Short() && !testenv.Share(t, name, 2) {
+			continue
+		}
 		dir := fixtures.Packed(t, name, 0)
 		dev := device(t, 2)
 		base := open(t, actors.Config{Model: dir, Device: dev, ChunkRows: rowsOfSteps(name, 32)})
