@@ -119,6 +119,10 @@ func (d *depth) trial() {
 
 // closeWindow takes the rate of a window.
 func (d *depth) closeWindow(rate float64) {
+	if rate == 0 { // every read failed, which says nothing of the disk
+		d.stay()
+		return
+	}
 	second := d.turn%2 == 1
 	ofOther := d.triesOther()
 	d.turn++
@@ -186,20 +190,35 @@ func (d *depth) lift() {
 // may are with reads that hardly end, and then nothing can be found out.
 const lullAfter = time.Second
 
-// awaitLull looks after a while whether reads have begun since. p.mu is held.
+// awaitLull sees that somebody looks whether reads begin, where some wait and fewer than all workers
+// may read. p.mu is held.
 func (p *Pool) awaitLull() {
-	switch {
-	case p.depth.most() == p.cfg.Workers:
-	case p.lull != nil:
+	if p.lulling || !p.mayLull() {
+		return
+	}
+	p.lulling = true
+	if p.lull == nil {
+		p.lull = time.AfterFunc(lullAfter, p.endLull)
+	} else {
 		p.lull.Reset(lullAfter)
+	}
+}
+
+func (p *Pool) mayLull() bool {
+	return !p.ended && p.stats.Queued > 0 && p.depth.most() < p.cfg.Workers
+}
+
+// endLull lets all workers read if none has begun a read for long.
+func (p *Pool) endLull() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lulling = false
+	switch {
+	case !p.mayLull():
+	case time.Since(p.beganAt) < lullAfter:
+		p.awaitLull()
 	default:
-		p.lull = time.AfterFunc(lullAfter, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if p.stats.Queued > 0 && p.depth.most() < p.cfg.Workers {
-				p.depth.lift()
-				p.wakeNext()
-			}
-		})
+		p.depth.lift()
+		p.wakeNext()
 	}
 }

@@ -118,36 +118,44 @@ func TestDepthFollows(t *testing.T) {
 }
 
 // TestFewerReaders has a pool read from a disk that is faster with one read at a time. It finds
-// that out. If then a read does not end for a second all workers read.
+// that out. If then a read does not end all workers read once others have waited for a second, also
+// if those come later.
 func TestFewerReaders(t *testing.T) {
 	for _, fewer := range []bool{true, false} {
-		t.Run(fmt.Sprintf("fewer=%v", fewer), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var p *Pool
-				stuck := make(chan bool)
-				p = New(sourceFunc(func(layer, _ int, _ []byte) error {
-					if layer == 1 {
-						<-stuck
-					}
-					n := time.Duration(p.Stats().Running)
-					time.Sleep(n * (time.Millisecond + (n-1)*200*time.Microsecond))
-					return nil
-				}), Config{Workers: 4, Fewer: fewer})
-				for range 300 {
-					readAll(p, requests(0, 8), Demand)
-				}
-				want := map[bool]int{true: 1, false: 4}[fewer]
-				if got := p.Stats().AtOnce; got != want {
-					t.Errorf("%d reads at once, want %d", got, want)
-				}
-				p.Submit(requests(1, 1), Demand, func([]End) {})
-				began := time.Now()
-				if readAll(p, requests(0, 3), Demand); time.Since(began) > 2*time.Second {
-					t.Errorf("reads took %v beside one that does not end", time.Since(began))
-				}
-				close(stuck)
-				p.Close()
-			})
-		})
+		for _, later := range []time.Duration{0, 3 * time.Second} {
+			testFewerReaders(t, fewer, later)
+		}
 	}
+}
+
+func testFewerReaders(t *testing.T, fewer bool, later time.Duration) {
+	t.Run(fmt.Sprintf("fewer=%v/later=%v", fewer, later), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var p *Pool
+			stuck := make(chan bool)
+			p = New(sourceFunc(func(layer, _ int, _ []byte) error {
+				if layer == 1 {
+					<-stuck
+				}
+				n := time.Duration(p.Stats().Running)
+				time.Sleep(n * (time.Millisecond + (n-1)*200*time.Microsecond))
+				return nil
+			}), Config{Workers: 4, Fewer: fewer})
+			for range 300 {
+				readAll(p, requests(0, 8), Demand)
+			}
+			want := map[bool]int{true: 1, false: 4}[fewer]
+			if got := p.Stats().AtOnce; got != want {
+				t.Errorf("%d reads at once, want %d", got, want)
+			}
+			p.Submit(requests(1, 1), Demand, func([]End) {})
+			time.Sleep(later)
+			began := time.Now()
+			if readAll(p, requests(0, 3), Demand); time.Since(began) > 2*time.Second {
+				t.Errorf("reads took %v beside one that does not end", time.Since(began))
+			}
+			close(stuck)
+			p.Close()
+		})
+	})
 }

@@ -75,7 +75,7 @@ type TimeoutError struct {
 func (e *TimeoutError) Error() string {
 	why := "the disk does not answer"
 	if !e.Begun {
-		why = "all workers wait for the disk"
+		why = "no reader is free, since the disk does not answer them"
 	}
 	return fmt.Sprintf("readpool: layer %d expert %d has not been read after %v: %s; look at the disk, or raise the read timeout if it is only slow",
 		e.Layer, e.Expert, e.Waited.Round(time.Millisecond), why)
@@ -140,6 +140,8 @@ type Pool struct {
 	pause     *time.Timer    // wakes workers after it
 	depth     *depth         // how many workers read
 	lull      *time.Timer    // has all of them read if none begins for long
+	lulling   bool           // it runs
+	beganAt   time.Time      // the last read
 	idle      int            // workers that wait on wake
 	closed    bool
 	ended     bool // closed, and no worker is left
@@ -267,6 +269,7 @@ func (p *Pool) Submit(reqs []Request, rank Rank, done func(ends []End)) {
 	p.stats.QueuedHigh = max(p.stats.QueuedHigh, p.stats.Queued)
 	p.queue[rank.index()].push(g)
 	p.arm()
+	p.awaitLull()
 	for range min(max(1, len(reqs)), p.idle) {
 		p.wake.Signal()
 	}
@@ -377,7 +380,7 @@ func (p *Pool) begin(worker int, at place) time.Time {
 	p.stats.Running++
 	p.stats.RunningHigh = max(p.stats.RunningHigh, p.stats.Running)
 	p.depth.begun(now, p.stats.Running)
-	p.awaitLull()
+	p.beganAt = now
 	p.wakeNext()
 	return now
 }
@@ -396,7 +399,12 @@ func (p *Pool) end(worker int, at place, end End, again bool) {
 		}
 	}
 	p.stats.Running--
-	p.depth.ended(end.Ended, len(g.reqs[at.i].Dst), p.stats.Running)
+	brought := 0
+	if end.Err == nil {
+		brought = len(g.reqs[at.i].Dst)
+	}
+	p.depth.ended(end.Ended, brought, p.stats.Running)
+	p.awaitLull()
 	if p.stats.Running == 0 {
 		p.stats.Busy += end.Ended.Sub(p.busySince)
 	}
@@ -410,9 +418,8 @@ func (p *Pool) end(worker int, at place, end End, again bool) {
 	}
 	if end.Err != nil {
 		p.stats.Errors++
-	} else {
-		p.stats.Bytes += int64(len(g.reqs[at.i].Dst))
 	}
+	p.stats.Bytes += int64(brought)
 	p.wakeNext()
 }
 
