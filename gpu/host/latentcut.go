@@ -26,9 +26,14 @@ func latentRound(heads, spans, threads, ns int) int {
 	return min(spans, chunks(each*threads, heads))
 }
 
-// runLatentSpans runs t, which takes about ns nanoseconds, in rounds of count spans.
+// latentFloats bounds the sums of a round's spans, which stay in memory: 16 MiB, unless one span of
+// each head has more. Rounds are shorter then.
+const latentFloats = 4 << 20
+
+// runLatentSpans runs t, which takes about ns nanoseconds, in rounds of up to count spans.
 func (x *executor) runLatentSpans(t *latentTask, count, rows, last, ns int) {
 	heads, all := t.op.Heads, chunks(last, attnSpan)
+	count = min(count, max(1, latentFloats/(heads*rows*(2+t.op.ValueDim))))
 	sums := grow(&x.partial, heads*(1+count)*rows*(2+t.op.ValueDim))
 	for first := 0; first < all; first += count {
 		t.spans = latentSpans{most: count, count: min(count, all-first), first: first, rows: rows, sums: sums, last: first+count >= all}

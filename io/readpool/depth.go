@@ -190,8 +190,8 @@ func (d *depth) lift() {
 // may are with reads that hardly end, and then nothing can be found out.
 const lullAfter = time.Second
 
-// awaitLull sees that somebody looks whether reads begin, where some wait and fewer than all workers
-// may read. p.mu is held.
+// awaitLull sees that somebody looks whether reads begin, where some wait and fewer than all
+// workers may read. p.mu is held.
 func (p *Pool) awaitLull() {
 	if p.lulling || !p.mayLull() {
 		return
