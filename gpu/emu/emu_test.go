@@ -65,3 +65,23 @@ func TestConformance(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) { gputest.RunMarks(t, open(t, Up)) }
+
+// A compiler that is found by a link, as in a folder for PATH, finds what it has built by its name.
+func TestKeyOfLinkedCompiler(t *testing.T) {
+	c, err := findCompiler("")
+	if err != nil {
+		testenv.Missing(t, err.Error(), testenv.CXXCompilers...)
+	}
+	link := filepath.Join(t.TempDir(), filepath.Base(c.path))
+	if err := os.Symlink(c.path, link); err != nil {
+		t.Fatal(err)
+	}
+	linked := *c
+	linked.path = link
+	if a, b := (&builder{compiler: c}).key("text"), (&builder{compiler: &linked}).key("text"); a != b {
+		t.Errorf("%s and its link have keys %s and %s", c.path, a, b)
+	}
+	if a, b := (&builder{compiler: c}).key("text"), (&builder{compiler: c}).key("other"); a == b {
+		t.Error("two sources have one key")
+	}
+}

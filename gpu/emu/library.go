@@ -90,10 +90,15 @@ func (b *builder) lock(key string) (unlock func(), err error) {
 	}, nil
 }
 
-// key names a library by everything that goes into it.
+// key names a library by everything that goes into it. A compiler is the same by whatever link it
+// is found.
 func (b *builder) key(source string) string {
+	path, err := filepath.EvalSymlinks(b.compiler.path)
+	if err != nil {
+		path = b.compiler.path
+	}
 	h := sha256.New()
-	for _, part := range []string{b.compiler.path, b.compiler.version, strings.Join(b.compiler.flags, " "), source} {
+	for _, part := range []string{path, b.compiler.version, strings.Join(b.compiler.flags, " "), source} {
 		fmt.Fprintf(h, "%d\n%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
