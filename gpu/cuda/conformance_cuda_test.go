@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // The tests of this file need a GPU: go test -tags cuda.
@@ -30,9 +31,15 @@ func openDevice(tb testing.TB) *Device {
 	return d
 }
 
-func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t)) }
+func TestConformance(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1") // a GPU has time for every case
+	gputest.Run(t, openDevice(t))
+}
 
 // TestConformanceAligned runs the kernels that an engine runs: its operands are aligned.
-func TestConformanceAligned(t *testing.T) { gputest.RunAligned(t, openDevice(t)) }
+func TestConformanceAligned(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1")
+	gputest.RunAligned(t, openDevice(t))
+}
 
 func TestMarksConform(t *testing.T) { gputest.RunMarks(t, openDevice(t)) }

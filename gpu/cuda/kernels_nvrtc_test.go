@@ -12,6 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // compiling is the emulator, but compiles every kernel for a GPU as well.
@@ -55,6 +56,7 @@ func TestKernelsCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv(testenv.Thorough, "1") // every case, for every kernel
 	t.Run("odd", func(t *testing.T) { gputest.Run(t, d) })
 	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d) })
 	if err := d.Close(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/gpu/metal"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // These tests need a Mac with Apple silicon, macOS 15 and Xcode's command line tools:
@@ -33,7 +34,13 @@ func openGPU(t *testing.T) *metal.Device {
 }
 
 // TestGPUConformance runs the suite on this Mac's GPU.
-func TestGPUConformance(t *testing.T) { gputest.Run(t, openGPU(t)) }
+func TestGPUConformance(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1") // a GPU has time for every case
+	gputest.Run(t, openGPU(t))
+}
 
 // TestGPUConformanceAligned runs the kernels that an engine runs: its operands are aligned.
-func TestGPUConformanceAligned(t *testing.T) { gputest.RunAligned(t, openGPU(t)) }
+func TestGPUConformanceAligned(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1")
+	gputest.RunAligned(t, openGPU(t))
+}
