@@ -118,6 +118,9 @@ type ExpertsAnswered struct {
 	Ask  uint64
 	Uses []AnsweredUse // their Rows pass on
 	Err  error
+	// WaitedNS, ReadNS and ComputedNS are what the host says of these uses: how long they waited
+	// for their turn, then for its disk, and then were computed.
+	WaitedNS, ReadNS, ComputedNS int64
 }
 
 func (*ExpertsAnswered) MessageKind() Kind { return KindExpertsAnswered }

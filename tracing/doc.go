@@ -14,6 +14,7 @@
 //	                moeflux.route      the router handles PicksReady
 //	                moeflux.expert_io  expert-IO handles LayerRouted -> it sends the last WaveResident
 //	                    moeflux.read     an expert is asked for    -> it is in its slot
+//	                    moeflux.away     a host is asked for some  -> it has answered, or will not
 //	                moeflux.experts    dispatch handled WaveResident -> combine handles TicketDone
 //	                moeflux.retire     combine handles TicketDone  -> expert-IO is sent SlotsReleased
 //	            moeflux.prefetch     a hint                        -> its last read has ended

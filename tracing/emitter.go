@@ -30,6 +30,7 @@ type About struct {
 	Epoch      time.Time // what the times of records count from
 	LayerKinds []string  // [layers] by mixer
 	SlotBytes  int64     // of one expert's record
+	Hosts      []string  // addresses of expert hosts
 	Exactness  string    // the settings that change results
 }
 
@@ -75,7 +76,7 @@ type Emitter struct {
 
 // cursors say how far the emitter has come in each table.
 type cursors struct {
-	steps, ended, segments, requests, handled, waits, uses, reads, guesses, submissions record.Cursor
+	steps, ended, segments, requests, handled, waits, uses, reads, guesses, submissions, answers record.Cursor
 }
 
 // requestKey names a request. Callers that send messages themselves may use a number twice.
@@ -265,6 +266,9 @@ func (e *Emitter) readParts() {
 			return
 		}
 		keep(e, r.Step, func(t *tree) *[]record.Read { return &t.reads }, r)
+	})
+	drain(e, &e.log.Answers, &e.at.answers, func(r *record.Answer) int64 { return r.EndedNS }, func(r *record.Answer) {
+		keep(e, r.Step, func(t *tree) *[]record.Answer { return &t.answers }, r)
 	})
 	drain(e, &e.log.Submissions, &e.at.submissions, func(r *record.Submission) int64 { return r.EndedNS }, func(r *record.Submission) {
 		keep(e, r.Step, func(t *tree) *[]record.Submission { return &t.submissions }, r)

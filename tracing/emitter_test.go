@@ -24,6 +24,7 @@ type rig struct {
 	spans *tracetest.InMemoryExporter
 	e     *Emitter
 	step  uint64
+	hosts bool // layers ask expert hosts, too
 }
 
 const ms = int64(time.Millisecond)
@@ -33,7 +34,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func newRig(t *testing.T, bytes int, options ...sdktrace.TracerProviderOption) *rig {
 	r := &rig{t: t, log: record.NewLog(bytes), spans: tracetest.NewInMemoryExporter()}
 	tp := sdktrace.NewTracerProvider(append(options, sdktrace.WithSyncer(r.spans))...)
-	r.e = NewEmitter(tp, r.log, About{Epoch: epoch, LayerKinds: []string{"full", "linear"}, SlotBytes: 1000, Exactness: "exact"})
+	r.e = NewEmitter(tp, r.log, About{Epoch: epoch, LayerKinds: []string{"full", "linear"}, SlotBytes: 1000, Hosts: []string{"one:1", "two:1"}, Exactness: "exact"})
 	return r
 }
 
@@ -83,6 +84,11 @@ func (r *rig) layers(step uint64, at int64, layers, misses int32) (end int64) {
 		for expert := range misses {
 			r.log.Uses.Add(record.Use{Step: step, Layer: layer, Expert: 2 + expert, AtNS: (at + 4) * ms, Found: record.Missing})
 			r.log.Reads.Add(record.Read{Step: step, Layer: layer, Expert: 2 + expert, AskedNS: (at + 4) * ms, BeganNS: (at + 4) * ms, EndedNS: (at + 6) * ms, PlacedNS: (at + 6) * ms, WantedNS: (at + 4) * ms, Bytes: 1000})
+		}
+		if r.hosts {
+			ask := record.Answer{Step: step, Layer: layer, Host: layer, AskedNS: (at + 4) * ms, EndedNS: (at + 6) * ms, WaitedNS: 1, ReadNS: 2, ComputedNS: ms, Uses: 3}
+			ask.Failed = uint8(layer)
+			r.log.Answers.Add(ask)
 		}
 		h(resident, layer, 6, 6, 7)
 		r.log.Submissions.Add(record.Submission{Step: step, Layer: layer, Wave: 0, Uses: 2, Part: record.Experts, SubmittedNS: (at + 7) * ms, BeganNS: (at + 7) * ms, EndedNS: (at + 9) * ms, DeviceNS: 2 * ms, StarvedNS: 4 * ms})
@@ -197,6 +203,35 @@ func TestOneStep(t *testing.T) {
 	}
 	if !r.e.Idle() || r.e.Stats != (Stats{Steps: 1}) {
 		t.Errorf("at the end: idle %v, %+v", r.e.Idle(), r.e.Stats)
+	}
+}
+
+// What hosts answer hangs below the layer that asked, with what they say of its time.
+func TestAway(t *testing.T) {
+	r := newRig(t, 1<<20)
+	r.hosts = true
+	step := r.form(1, 7)
+	at := r.run(step, 1)
+	r.end(step, at, 7)
+	r.e.Poll(0, true)
+	spans, layers := r.named(SpanAway), r.named(SpanExpertIO)
+	if len(spans) != 2 || len(layers) != 2 {
+		t.Fatalf("%d answers in %d layers", len(spans), len(layers))
+	}
+	for i, s := range spans {
+		if s.Parent.SpanID() != layers[i].SpanContext.SpanID() || s.EndTime.Sub(s.StartTime) != 2*time.Millisecond {
+			t.Errorf("answer %d hangs below %v, from %v to %v", i, s.Parent.SpanID(), s.StartTime, s.EndTime)
+		}
+	}
+	for key, want := range map[attribute.Key]any{
+		KeyHost: "one:1", KeyNetworkNS: ms - 3, KeyHostWaitNS: int64(1), KeyHostReadNS: int64(2), KeyHostComputeNS: ms, KeyExperts: int64(3), KeyLayer: int64(0),
+	} {
+		if got := value(spans[0], key); got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	if lost := spans[1]; lost.Status.Code != codes.Error || value(lost, KeyHost) != "two:1" || value(lost, KeyNetworkNS) != nil {
+		t.Errorf("an ask that failed is %+v", lost)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	SpanRetire   = "moeflux.retire"
 	SpanPrefetch = "moeflux.prefetch"
 	SpanRead     = "moeflux.read"
+	SpanAway     = "moeflux.away"
 	SpanHead     = "moeflux.head"
 	SpanWait     = "moeflux.wait"
 	SpanSequence = "moeflux.sequence" // of Replay alone
@@ -87,6 +88,12 @@ const (
 	KeyTier   = attribute.Key("moeflux.tier")
 	KeyBytes  = attribute.Key("moeflux.bytes")
 	KeyWanted = attribute.Key("moeflux.wanted_ns")
+
+	KeyHost          = attribute.Key("moeflux.host")
+	KeyNetworkNS     = attribute.Key("moeflux.network_ns")
+	KeyHostWaitNS    = attribute.Key("moeflux.host_wait_ns")
+	KeyHostReadNS    = attribute.Key("moeflux.host_read_ns")
+	KeyHostComputeNS = attribute.Key("moeflux.host_compute_ns")
 
 	KeyReason  = attribute.Key("moeflux.reason")
 	KeyForStep = attribute.Key("moeflux.for_step")

@@ -25,18 +25,24 @@ func (e *Emitter) emitLayer(ctx context.Context, p *parts, layer int32) {
 	if r := l.routed; r != nil && len(l.residents) > 0 && p.whole() {
 		attrs := append(e.of(r), KeyHits.Int(l.hits), KeyMisses.Int(l.misses), KeyBytesRead.Int64(l.bytes))
 		in := e.span(parent, SpanExpertIO, r.BeganNS, l.residents[len(l.residents)-1].SentNS, attrs)
-		for _, r := range l.reads {
-			e.read(in, r)
-		}
+		e.fetched(in, l)
 	} else {
-		for _, r := range l.reads {
-			e.read(parent, r)
-		}
+		e.fetched(parent, l)
 	}
 	if l.paired() {
 		for i := range l.residents {
 			e.emitWave(parent, l, i)
 		}
+	}
+}
+
+// fetched makes the spans of what was read for a layer, and of what hosts computed.
+func (e *Emitter) fetched(ctx context.Context, l *layerParts) {
+	for _, r := range l.reads {
+		e.read(ctx, r)
+	}
+	for _, a := range l.answers {
+		e.away(ctx, a)
 	}
 }
 

@@ -29,6 +29,7 @@ type layerParts struct {
 	mix, whole                     *record.Submission // whole: of the layer alone, all of it
 	waves                          map[int32]*record.Submission
 	reads                          []*record.Read // on demand
+	answers                        []*record.Answer
 	times                          times
 	hits, misses                   int
 	bytes                          int64
@@ -63,6 +64,11 @@ func (e *Emitter) parts(t *tree) *parts {
 			p.bytes += r.Bytes
 		}
 	}
+	for i := range t.answers {
+		if l := p.layer(t.answers[i].Layer); l != nil {
+			l.answers = append(l.answers, &t.answers[i])
+		}
+	}
 	for i := range t.guesses {
 		if t.guesses[i].Verdict == record.Issued {
 			p.issued++
@@ -86,7 +92,7 @@ func (p *parts) reset(t *tree, layers int) {
 		l := &all[i]
 		clear(l.released)
 		clear(l.waves)
-		*l = layerParts{residents: l.residents[:0], computed: l.computed[:0], reads: l.reads[:0], released: l.released, waves: l.waves}
+		*l = layerParts{residents: l.residents[:0], computed: l.computed[:0], reads: l.reads[:0], answers: l.answers[:0], released: l.released, waves: l.waves}
 	}
 }
 

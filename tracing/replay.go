@@ -21,7 +21,7 @@ const replayBytes = 64 << 20
 func Replay(tp trace.TracerProvider, rec *record.Recording, pause func() error) (Stats, error) {
 	p := &player{rec: rec, log: record.NewLog(replayBytes)}
 	m := &rec.Meta
-	p.e = NewEmitter(tp, p.log, About{Epoch: m.Epoch, LayerKinds: m.Model.LayerKinds, SlotBytes: m.Model.SlotBytes, Exactness: m.Exactness})
+	p.e = NewEmitter(tp, p.log, About{Epoch: m.Epoch, LayerKinds: m.Model.LayerKinds, SlotBytes: m.Model.SlotBytes, Hosts: m.Engine.Hosts, Exactness: m.Exactness})
 	p.e.Yield = func() {}
 	var failed error
 	p.e.Panicked = func(reason any) { failed = fmt.Errorf("tracing: a span processor panicked: %v", reason) }
@@ -54,7 +54,7 @@ type player struct {
 	e              *Emitter
 	stage, message []uint8 // the program's own numbers, by those of the recording
 
-	at struct{ steps, ended, segments, requests, handled, waits, uses, reads, guesses, submissions int }
+	at struct{ steps, ended, segments, requests, handled, waits, uses, reads, guesses, submissions, answers int }
 }
 
 // indices returns this program's numbers of names; one that it does not know is of nothing.
@@ -127,6 +127,7 @@ func (p *player) play(until int64) {
 	add(r.Uses, &at.uses, until, &l.Uses, func(u *record.Use) int64 { return u.AtNS })
 	add(r.Guesses, &at.guesses, until, &l.Guesses, func(g *record.Guess) int64 { return g.AtNS })
 	add(r.Reads, &at.reads, until, &l.Reads, readEnd)
+	add(r.Answers, &at.answers, until, &l.Answers, func(a *record.Answer) int64 { return a.EndedNS })
 	add(r.Submissions, &at.submissions, until, &l.Submissions, func(s *record.Submission) int64 { return s.EndedNS })
 	add(r.Requests, &at.requests, until, &requestsBy{p}, func(q *record.Request) int64 { return q.EndedNS })
 	add(r.StepsEnded, &at.ended, until, &l.StepsEnded, func(s *record.StepEnded) int64 { return s.EndedNS })

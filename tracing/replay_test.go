@@ -23,6 +23,7 @@ func ours() (m record.Meta) {
 	}
 	m.Epoch, m.Exactness = epoch, "exact"
 	m.Model.LayerKinds, m.Model.SlotBytes = []string{"full", "linear"}, 1000
+	m.Engine.Hosts = []string{"one:1", "two:1"}
 	return m
 }
 
@@ -45,6 +46,7 @@ func summary(s tracetest.SpanStub) string {
 func TestReplay(t *testing.T) {
 	for _, sampled := range []bool{true, false} {
 		live := newRig(t, 1<<22)
+		live.hosts = true
 		at, steps := int64(1), 0
 		for range 30 {
 			for _, callers := range [][]byte{{1}, {2, 3}} {

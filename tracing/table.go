@@ -24,12 +24,13 @@ var (
 	ofEval    = []string{SpanEval}
 	ofStep    = []string{SpanStep}
 	ofLayer   = []string{SpanLayer}
-	ofInLayer = []string{SpanLayer, SpanMix, SpanRoute, SpanExpertIO, SpanExperts, SpanRetire, SpanPrefetch, SpanRead, SpanWait}
+	ofInLayer = []string{SpanLayer, SpanMix, SpanRoute, SpanExpertIO, SpanExperts, SpanRetire, SpanPrefetch, SpanRead, SpanAway, SpanWait}
 	ofSummed  = []string{SpanStep, SpanLayer, SpanHead}
 	ofCounted = []string{SpanStep, SpanExpertIO}
 	ofDevice  = []string{SpanMix, SpanExperts, SpanHead}
 	ofHint    = []string{SpanPrefetch}
 	ofRead    = []string{SpanRead}
+	ofAway    = []string{SpanAway}
 	ofWait    = []string{SpanWait}
 )
 
@@ -76,7 +77,7 @@ var Attributes = []Attribute{
 	{KeyMoreLayers, ofLayer, "further layers that the span is of, on a device that routes by itself"},
 	{KeyWave, []string{SpanExperts, SpanRetire, SpanWait}, "of the layer, from 0"},
 	{KeyWaves, []string{SpanRoute}, "that the layer came to"},
-	{KeyExperts, []string{SpanRoute, SpanExperts}, "different experts of the layer, or of the wave"},
+	{KeyExperts, []string{SpanRoute, SpanExperts, SpanAway}, "different experts of the layer, of the wave, or that a host was asked for"},
 	{KeyDeviceNS, []string{spanCall, SpanEval, SpanLayer, SpanMix, SpanExperts, SpanHead}, "that the device took, by its own clock; of a call or an eval, its share of the time that the device worked; of a layer, where the device tells of it as a whole"},
 	{KeyDeviceQueueNS, ofDevice, "from the submission until the device began"},
 	{KeyComputeNS, ofSummed, "the device worked for it"},
@@ -87,6 +88,11 @@ var Attributes = []Attribute{
 	{KeyTier, ofRead, "`disk` or `host`"},
 	{KeyBytes, ofRead, "0 if it failed"},
 	{KeyWanted, ofRead, "from the asking until somebody came to need it; absent if nobody did"},
+	{KeyHost, ofAway, "the expert host's address"},
+	{KeyNetworkNS, ofAway, "the network, and the programs at both ends of it: what the host does not tell of; absent, as the next three, if it did not answer"},
+	{KeyHostWaitNS, ofAway, "by the host's clock, until it began with these experts"},
+	{KeyHostReadNS, ofAway, "then, until they were in its memory"},
+	{KeyHostComputeNS, ofAway, "then, until they were computed"},
 	{KeyReason, ofWait, "`layer_credit`, `wave_credit`, `room`, `lane`, `turn`, `company`, `memory`, `read_credit`, `state`"},
 	{KeyForStep, ofWait, "the step that was in the way, if it was one"},
 	{KeyLayersAhead, ofHint, "from the layer that the step had come to; more than the layer's number if the hint is for the next step"},

@@ -51,7 +51,7 @@ func TestTheTableIsWhole(t *testing.T) {
 }
 
 func spanNames(t *testing.T) []string {
-	names := []string{SpanEval, SpanStep, SpanLayer, SpanMix, SpanRoute, SpanExpertIO, SpanExperts, SpanRetire, SpanPrefetch, SpanRead, SpanHead, SpanWait, SpanSequence}
+	names := []string{SpanEval, SpanStep, SpanLayer, SpanMix, SpanRoute, SpanExpertIO, SpanExperts, SpanRetire, SpanPrefetch, SpanRead, SpanAway, SpanHead, SpanWait, SpanSequence}
 	if got := len(constantsOf(t, "Span")); got != len(names) {
 		t.Fatalf("%d names of spans, and the test knows %d", got, len(names))
 	}

@@ -31,6 +31,7 @@ type tree struct {
 	guesses     []record.Guess
 	reads       []record.Read
 	submissions []record.Submission
+	answers     []record.Answer
 }
 
 // reset empties the tree for another step, whose records use its memory.
@@ -38,7 +39,7 @@ func (t *tree) reset() {
 	clear(t.evals)
 	*t = tree{
 		segments: t.segments[:0], evals: t.evals[:0], handled: t.handled[:0], waits: t.waits[:0], uses: t.uses[:0], guesses: t.guesses[:0],
-		reads: t.reads[:0], submissions: t.submissions[:0],
+		reads: t.reads[:0], submissions: t.submissions[:0], answers: t.answers[:0],
 	}
 }
 
@@ -157,6 +158,24 @@ func (e *Emitter) read(ctx context.Context, r *record.Read) {
 		span.SetStatus(codes.Error, "the read failed")
 	}
 	span.End(trace.WithTimestamp(e.time(readEnd(r))))
+}
+
+// away makes the span of what an expert host has computed, or has not.
+func (e *Emitter) away(ctx context.Context, a *record.Answer) {
+	attrs := append(e.attrs[:0], KeyLayer.Int(int(a.Layer)), KeyExperts.Int(int(a.Uses)))
+	if int(a.Host) < len(e.about.Hosts) {
+		attrs = append(attrs, KeyHost.String(e.about.Hosts[a.Host]))
+	}
+	if a.Failed == 0 {
+		attrs = append(
+			attrs, KeyNetworkNS.Int64(a.NetworkNS()), KeyHostWaitNS.Int64(a.WaitedNS), KeyHostReadNS.Int64(a.ReadNS), KeyHostComputeNS.Int64(a.ComputedNS),
+		)
+	}
+	_, span := e.start(ctx, SpanAway, a.AskedNS, attrs)
+	if a.Failed != 0 {
+		span.SetStatus(codes.Error, "the expert host did not answer")
+	}
+	span.End(trace.WithTimestamp(e.time(a.EndedNS)))
 }
 
 // readEnd is when the record of an expert lay in its slot, or the read failed or was recalled.

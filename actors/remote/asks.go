@@ -56,7 +56,7 @@ func (l *link) ask(a *stages.Ask) {
 
 // question says what an ask asks: the rows that its uses need, each once.
 func question(a *stages.Ask, hidden int) *frame.Question {
-	q := &frame.Question{Layer: a.Step.Layer, Urgent: a.Step.Batch.Urgent, Uses: make([]frame.Use, len(a.Uses))}
+	q := &frame.Question{Layer: a.Step.Layer, Urgent: a.Step.Batch.Urgent, Trace: caller(a.Step.Batch), Uses: make([]frame.Use, len(a.Uses))}
 	at := make([]int32, len(a.Step.Batch.Rows)) // where a row is among the inputs, from 1; 0: not wanted
 	picks := 0
 	for _, u := range a.Uses {
@@ -82,6 +82,19 @@ func question(a *stages.Ask, hidden int) *frame.Question {
 		q.Uses[i] = frame.Use{Expert: int(use.Expert), Rows: rows[from:]}
 	}
 	return q
+}
+
+// caller returns the span of the first caller of a step whose span is recorded; zero if there is
+// none.
+func caller(b *stages.Batch) frame.Trace {
+	if b.Traced {
+		for _, t := range b.Traces {
+			if t.Sampled() {
+				return frame.Trace{TraceID: t.TraceID, SpanID: t.SpanID, Flags: t.Flags}
+			}
+		}
+	}
+	return frame.Trace{}
 }
 
 // take passes on what a host says.
@@ -129,7 +142,8 @@ func (l *link) answer(f *frame.Frame) (*stages.ExpertsAnswered, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, rows := &stages.ExpertsAnswered{Ask: f.ID}, a.Rows
+	m := &stages.ExpertsAnswered{Ask: f.ID, WaitedNS: int64(a.Waited), ReadNS: int64(a.Read), ComputedNS: int64(a.Computed)}
+	rows := a.Rows
 	for _, i := range a.Uses {
 		if p.done[i] {
 			return nil, fmt.Errorf("%w: an expert was answered twice", frame.ErrContent)

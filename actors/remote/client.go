@@ -71,6 +71,14 @@ func (c *Client) Hosts() int {
 	return len(c.links)
 }
 
+// Addrs returns the addresses of the hosts; none of a nil Client.
+func (c *Client) Addrs() []string {
+	if c == nil {
+		return nil
+	}
+	return c.cfg.Hosts
+}
+
 // AskPicks returns the most picks of an ask; 0 of a nil Client.
 func (c *Client) AskPicks() int {
 	if c == nil {

@@ -22,6 +22,7 @@ var shades = []struct{ class, light, dark string }{
 	{"device", "#1a7f37", "#3fb950"}, {"other-work", "#82c996", "#1f6f35"}, {"disk", "#cf222e", "#f85149"}, {"read_queue", "#8250df", "#ab7df8"}, {"guesses", "#9a6700", "#d29922"},
 	{"stage", "#0969da", "#4493f8"}, {"mailbox", "#218bff", "#1f6feb"}, {"device_start", "#1b7c83", "#39c5cf"}, {"room", "#bc4c00", "#f0883e"}, {"credit", "#bf3989", "#f778ba"},
 	{"upload", "#7d4e00", "#bb8009"}, {"other_request", "#6e7781", "#8b949e"}, {"lingering", "#57606a", "#b1bac4"}, {"memory", "#a40e26", "#ff7b72"}, {"caller", "#8c959f", "#6e7681"}, {"unexplained", "#24292f", "#f0f6fc"},
+	{"network", "#0a7d5a", "#2fbf8f"}, {"host_wait", "#7a6a00", "#c4b030"}, {"host_disk", "#b3412a", "#e8846d"}, {"host_compute", "#1f5f8b", "#5aa7d6"},
 	{"token", "#d0d7de", "#3d444d"},
 }
 

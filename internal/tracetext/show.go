@@ -54,7 +54,7 @@ func sequences(b *strings.Builder, all []analyse.Sequence, s Style) {
 }
 
 func layers(b *strings.Builder, all []analyse.Layer, s Style) {
-	t := newTable([]int{1}, "layer", "kind", "cost", "device", "disk", "room", "line", "other")
+	t := newTable([]int{1}, "layer", "kind", "cost", "device", "disk", "hosts", "room", "line", "other")
 	for i := range all {
 		l := &all[i]
 		var by [analyse.NumCauses]int64
@@ -62,10 +62,11 @@ func layers(b *strings.Builder, all []analyse.Layer, s Style) {
 			by[c.Cause] = c.NS
 		}
 		disk := by[analyse.Disk] + by[analyse.ReadQueue] + by[analyse.Guesses] + by[analyse.Upload]
+		hosts := by[analyse.Network] + by[analyse.HostWait] + by[analyse.HostDisk] + by[analyse.HostCompute]
 		line := by[analyse.Stage] + by[analyse.Mailbox] + by[analyse.DeviceStart]
 		room := by[analyse.Room] + by[analyse.Credit]
-		rest := l.CostNS - by[analyse.Device] - disk - line - room
-		t.add(fmt.Sprint(l.Layer), l.Kind, Duration(l.CostNS), Duration(by[analyse.Device]), short(disk), short(room), short(line), short(rest))
+		rest := l.CostNS - by[analyse.Device] - disk - hosts - line - room
+		t.add(fmt.Sprint(l.Layer), l.Kind, Duration(l.CostNS), Duration(by[analyse.Device]), short(disk), short(hosts), short(room), short(line), short(rest))
 	}
 	t.write(b, s.width())
 }

@@ -131,7 +131,11 @@ func experts(b *strings.Builder, e *analyse.Experts, s Style) {
 	if e.Used == 0 {
 		return
 	}
-	text := fmt.Sprintf("Of %s, %d were in memory, %d were late (being read on a guess), %d were being read for another step, %d were missing", counted(e.Used, "use")+" of experts", e.Resident, e.Late, e.Shared, e.Missing)
+	away := ""
+	if e.Away > 0 {
+		away = fmt.Sprintf("%d were computed by expert hosts, ", e.Away)
+	}
+	text := fmt.Sprintf("Of %s, %d were in memory, %d were late (being read on a guess), %d were being read for another step, %s%d were missing", counted(e.Used, "use")+" of experts", e.Resident, e.Late, e.Shared, away, e.Missing)
 	var why []string
 	for _, c := range []struct {
 		n    int

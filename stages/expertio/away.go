@@ -41,11 +41,14 @@ type host struct {
 
 // ask is some uses of a load that a host computes.
 type ask struct {
-	load *load // nil: nobody wants the answer any more
-	host int
-	uses []int32
-	left int // that are not answered
-	rows int // picks of the uses
+	load    *load // nil: nobody wants the answer any more
+	host    int
+	uses    []int32
+	left    int // that are not answered
+	rows    int // picks of the uses
+	step    stages.StepID
+	layer   int
+	askedNS int64
 }
 
 func (a *away) init(c *Config) error {
@@ -131,7 +134,7 @@ func (c *Core) askFor(l *load, out *stages.Outbox) {
 			if c.away.hosts[h].asks >= c.away.hosts[h].credits {
 				continue
 			}
-			a = &ask{load: l, host: h}
+			a = &ask{load: l, host: h, step: l.step.ID, layer: l.step.Layer, askedNS: c.notes.now}
 			asks[h] = a
 			c.away.hosts[h].asks++
 			c.away.last++
@@ -154,6 +157,7 @@ func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
 	if a == nil {
 		return // it is over
 	}
+	c.noteAnswer(a, m)
 	if m.Err != nil {
 		c.giveBack(a)
 		c.askOver(m.Ask, a)

@@ -66,6 +66,18 @@ func (c *Core) found(s *slot) record.Found {
 	return record.Late
 }
 
+// noteAnswer notes what a host has said to an ask.
+func (c *Core) noteAnswer(a *ask, m *stages.ExpertsAnswered) {
+	r := record.Answer{
+		Step: uint64(a.step), Ask: m.Ask, AskedNS: a.askedNS, EndedNS: m.Stamped(), WaitedNS: m.WaitedNS, ReadNS: m.ReadNS, ComputedNS: m.ComputedNS,
+		Layer: int32(a.layer), Host: int32(a.host), Uses: int32(len(m.Uses)),
+	}
+	if m.Err != nil {
+		r.Uses, r.Failed = int32(a.left), 1
+	}
+	c.notes.log.Answers.Add(r)
+}
+
 // noteRead notes the end of a read into a slot.
 func (c *Core) noteRead(s *slot, r *stages.ReadResult) {
 	q := &s.request

@@ -21,6 +21,15 @@ const (
 	Guesses
 	// Upload: an expert was on its way from the host's memory to the device's.
 	Upload
+	// Network: an ask was on its way to an expert host or its answer on the way back, or the host
+	// did not answer.
+	Network
+	// HostWait: an expert host had other asks to answer first.
+	HostWait
+	// HostDisk: an expert host read experts that the step waited for.
+	HostDisk
+	// HostCompute: an expert host computed.
+	HostCompute
 	// Room: experts waited for slots that others used, or were read again although the token before
 	// had used them, because they had to leave.
 	Room
@@ -54,6 +63,10 @@ var causes = [NumCauses]struct{ name, words, advice string }{
 	ReadQueue:    {"read_queue", "reads that it waited for stood in line behind its other reads", "--read-workers, unless the disk is busy as it is (moeflux-actor doctor)"},
 	Guesses:      {"guesses", "reads that it waited for stood in line behind reads of guesses", "--prefetch last-token or off; --read-workers"},
 	Upload:       {"upload", "experts were being copied from the host's memory to the device", "--expert-memory, so that more stay on the device"},
+	Network:      {"network", "asks were on their way to expert hosts, or the answers back", "a network with shorter round trips; --expert-memory here, so that less is asked"},
+	HostWait:     {"host_wait", "expert hosts had other asks to answer first", "more expert hosts, or fewer engines that ask them"},
+	HostDisk:     {"host_disk", "expert hosts read experts from their disks", "--expert-memory of the hosts, or more hosts, until together they hold all experts"},
+	HostCompute:  {"host_compute", "expert hosts computed", "--threads of the hosts, or more hosts"},
 	Room:         {"room", "experts found no slot, or had to leave before the next token needed them again", "--expert-memory"},
 	Credit:       {"credit", "the next layer or wave had no place in the ring", "--ring-depth"},
 	Stage:        {"stage", "a stage handled a message", ""},

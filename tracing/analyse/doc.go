@@ -25,6 +25,9 @@
 //     (OtherRequest). It counts from when the step came to need the expert. So what was read ahead
 //     by then costs nothing. If the token before used the expert, and it has left its slot since,
 //     Disk is Room.
+//   - An expert host answered: of the time since it was asked the host says how long it had other
+//     asks to answer (HostWait), read experts (HostDisk) and computed (HostCompute). The rest is
+//     Network, one half before and one after.
 //   - A stage was waiting for something that a record.Wait tells of. If that was an earlier layer
 //     or wave of the step itself, the walk goes on to that, and what else passed in that time is
 //     the wait's: Credit or Room. If others were in the way the time of the wait is Credit, Room,

@@ -16,6 +16,7 @@ type index struct {
 	began   []int               // of device, by BeganNS
 	reads   []record.Read       // by PlacedNS
 	taken   []int               // of reads: those that a worker took, by BeganNS
+	answers []record.Answer     // by EndedNS
 
 	steps    map[uint64]*step
 	requests []record.Request // by EndedNS
@@ -58,9 +59,10 @@ const (
 	ticketDone
 	expertsRead
 	evalChunk
+	expertsAnswered
 )
 
-var kinds = map[string]kind{"TicketDone": ticketDone, "ExpertsRead": expertsRead, "EvalChunk": evalChunk}
+var kinds = map[string]kind{"TicketDone": ticketDone, "ExpertsRead": expertsRead, "EvalChunk": evalChunk, "ExpertsAnswered": expertsAnswered}
 
 // senders is which stage sends the messages that the walk follows.
 var senders = map[string]string{
@@ -83,6 +85,8 @@ func newIndex(rec *record.Recording) *index {
 	x.indexDevice()
 	x.indexReads()
 	x.indexExperts()
+	x.answers = slices.Clone(rec.Answers)
+	slices.SortStableFunc(x.answers, func(a, b record.Answer) int { return cmp.Compare(a.EndedNS, b.EndedNS) })
 	x.requests = slices.Clone(rec.Requests)
 	slices.SortStableFunc(x.requests, func(a, b record.Request) int { return cmp.Compare(a.EndedNS, b.EndedNS) })
 	return x

@@ -12,10 +12,10 @@ import (
 var (
 	stageNames   = []string{"sequencer", "router", "expert-io", "dispatch", "combine"}
 	messageNames = []string{"Other", "EvalChunk", "BeginLayer", "PicksReady", "LayerRouted", "ExpertsRead", "WaveResident", "WaveSubmitted", "LayerSubmitted", "TicketDone",
-		"SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "LingerOver", "PrefetchExperts"}
+		"SlotsReleased", "LayerRetired", "ReadLogits", "LogitsReady", "LingerOver", "PrefetchExperts", "ExpertsAnswered"}
 	partNames   = []string{"Mix", "Experts", "Layers", "Head", "State", "Ahead", "SharedExpert"}
 	reasonNames = []string{"LayerCredit", "WaveCredit", "Room", "Lane", "Turn", "Company", "Memory", "ReadCredit"}
-	foundNames  = []string{"Resident", "Late", "Missing", "Shared"}
+	foundNames  = []string{"Resident", "Late", "Missing", "Shared", "Away"}
 )
 
 // made reads a recording that is written by hand, a record a line, with times in microseconds:
@@ -28,9 +28,10 @@ var (
 //	use expert at FOUND step=1 layer=0
 //	wait REASON began ended step=1 layer=0 for=0 req=0
 //	gone expert at layer=0
+//	answer asked ended step=1 layer=0 host=0 wait=0 read=0 compute=0 failed=0
 func made(t *testing.T, text string) *record.Recording {
 	t.Helper()
-	r := &record.Recording{Meta: record.Meta{Stages: stageNames, Messages: messageNames, Model: record.Model{Layers: 4}}}
+	r := &record.Recording{Meta: record.Meta{Engine: record.Engine{Hosts: []string{"one:1", "two:1"}}, Stages: stageNames, Messages: messageNames, Model: record.Model{Layers: 4}}}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(strings.Split(line, "//")[0])
 		if len(f) == 0 {
@@ -117,6 +118,11 @@ func addMade(r *record.Recording, f []string) error {
 	case "wait":
 		r.Waits = append(r.Waits, record.Wait{
 			Step: step, Layer: layer, Wave: -1, For: x.k64("for"), Request: x.k64("req"), BeganNS: x.us(0), EndedNS: x.us(1), Reason: record.Reason(index8(reasonNames, x.name[0])),
+		})
+	case "answer":
+		r.Answers = append(r.Answers, record.Answer{
+			Step: step, Layer: layer, Host: x.k32("host"), AskedNS: x.us(0), EndedNS: x.us(1), WaitedNS: x.key["wait"] * 1000, ReadNS: x.key["read"] * 1000,
+			ComputedNS: x.key["compute"] * 1000, Uses: 1, Failed: uint8(x.key["failed"]),
 		})
 	case "gone":
 		r.Evictions = append(r.Evictions, record.Eviction{AtNS: x.us(1), Layer: layer, Expert: int32(x.n[0])})

@@ -19,7 +19,8 @@ type walk struct {
 	blamed []claim // waits of the step for itself: what stood still in them is theirs
 }
 
-// node is where a walk stands: at a message, a submission or a read, by its index.
+// node is where a walk stands: at a message, a submission, a read or an answer, by its
+// index.
 type node struct {
 	sort nodeSort
 	i    int
@@ -33,6 +34,7 @@ const (
 	atMessage
 	atSubmission
 	atRead
+	atAnswer
 )
 
 // via is what a message was sent for: what the walk came from.
@@ -66,6 +68,8 @@ func (w *walk) follow(s *step) {
 			n = w.submission(n)
 		case atRead:
 			n = w.read(n)
+		case atAnswer:
+			n = w.answer(n)
 		default:
 			n = w.resume()
 			if w.cur == at && n.sort == lost {
@@ -112,6 +116,8 @@ func (w *walk) message(n node) node {
 		return w.x.submissionOf(h)
 	case expertsRead:
 		return w.x.readOf(h, w.step)
+	case expertsAnswered:
+		return w.x.answerOf(h)
 	}
 	return w.sent(h.SentNS, n.i, w.x.sender[h.Message], via{h.Layer, h.Wave})
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
+// away makes the read of oneLayer an ask.
+const away = "msg expert-io ExpertsRead 392 395 400 step=1 => msg expert-io ExpertsAnswered 392 395 400\nuse 3 180 Missing step=1 => use 3 395 Away step=1"
+
 // Each case is the token of oneLayer with something in its way, and what its time is divided into
 // then. Times are in microseconds.
 func TestPathWithSomethingInTheWay(t *testing.T) {
@@ -70,6 +73,22 @@ func TestPathWithSomethingInTheWay(t *testing.T) {
 			"a message in the mailbox", "msg router PicksReady 174 175 180 step=1 => msg router PicksReady 124 175 180 step=1\nmsg dispatch TicketDone 171 173 175 step=1 => msg dispatch TicketDone 121 123 125 step=1\n" +
 				"dev Mix 115 118 170 step=1 => dev Mix 115 118 120 step=1", "",
 			map[string]int64{"disk": 200, "stage": 35, "device": 66, "read_queue": 10, "mailbox": 67},
+		},
+		{
+			"an expert host", away + "\nread 3 180 190 390 step=1 => answer 180 392 step=1 wait=10 read=30 compute=70", "",
+			map[string]int64{"network": 102, "host_compute": 70, "host_disk": 30, "host_wait": 10, "device": 116, "stage": 35, "mailbox": 15},
+		},
+		{
+			"the second of two hosts", away + "\nread 3 180 190 390 step=1 => answer 180 392 step=1 host=1 compute=200", "answer 180 390 step=1 wait=100",
+			map[string]int64{"network": 12, "host_compute": 200, "device": 116, "stage": 35, "mailbox": 15},
+		},
+		{
+			"a host that tells of more time than there was", away + "\nread 3 180 190 390 step=1 => answer 180 392 step=1 read=100 compute=9000", "",
+			map[string]int64{"host_compute": 212, "device": 116, "stage": 35, "mailbox": 15},
+		},
+		{
+			"an expert host that does not answer", away + "\nread 3 180 190 390 step=1 => answer 180 392 step=1 failed=1", "",
+			map[string]int64{"network": 212, "device": 116, "stage": 35, "mailbox": 15},
 		},
 		{
 			"a caller", "", "req 5 20 21 42 seq=1 pos=6",

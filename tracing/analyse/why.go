@@ -87,6 +87,7 @@ type Experts struct {
 	Resident  int `json:"resident"`          // in memory
 	Late      int `json:"late"`              // being read on a guess
 	Shared    int `json:"shared"`            // being read for another step
+	Away      int `json:"away"`              // computed by an expert host
 	Missing   int `json:"missing"`           // none of these: what follows says why they had not been read ahead
 	Unguessed int `json:"missing_unguessed"` // nobody had guessed them
 	Declined  int `json:"missing_declined"`  // the chance, or the time that was left, spoke against it
@@ -141,6 +142,8 @@ func (e *Experts) count(u *record.Use, g *record.Guess) {
 		e.Late++
 	case record.Shared:
 		e.Shared++
+	case record.Away:
+		e.Away++
 	default:
 		e.Missing++
 		switch {

@@ -118,6 +118,7 @@ func (t *tokens) around(v *View, of []record.Request) *record.Recording {
 	take(&l.Reads, &c.reads, &rec.Reads, func(r *record.Read) bool { return within(r.AskedNS, max(r.EndedNS, r.PlacedNS)) })
 	take(&l.Guesses, &c.guesses, &rec.Guesses, func(g *record.Guess) bool { return within(g.AtNS, g.AtNS) })
 	take(&l.Evictions, &c.evictions, &rec.Evictions, func(e *record.Eviction) bool { return within(e.AtNS, e.AtNS) })
+	take(&l.Answers, &c.answers, &rec.Answers, func(a *record.Answer) bool { return within(a.AskedNS, a.EndedNS) })
 	take(&l.Submissions, &c.submissions, &rec.Submissions, func(s *record.Submission) bool { return within(s.SubmittedNS, s.EndedNS) })
 	return rec
 }

@@ -24,7 +24,7 @@ type View struct {
 
 // cursors is how far a view has come in each table.
 type cursors struct {
-	handled, steps, ended, segments, requests, waits, uses, reads, guesses, evictions, submissions, levels record.Cursor
+	handled, steps, ended, segments, requests, waits, uses, reads, guesses, evictions, submissions, levels, answers record.Cursor
 }
 
 // New returns a view of what happens from now on. After that, Start says what was before.
@@ -37,7 +37,7 @@ func New(log *record.Log, meta record.Meta) *View {
 	// Of texts that are under way what there is of their past counts, too.
 	v.seen = cursors{
 		handled: log.Handled.End(), waits: log.Waits.End(), uses: log.Uses.End(), reads: log.Reads.End(), guesses: log.Guesses.End(),
-		evictions: log.Evictions.End(), submissions: log.Submissions.End(),
+		evictions: log.Evictions.End(), submissions: log.Submissions.End(), answers: log.Answers.End(),
 	}
 	// The last level that was told holds until the next one.
 	each(&log.Levels, &v.seen.levels, func(l *record.Level) { v.flow.level = *l })
@@ -143,6 +143,7 @@ func (v *View) read() {
 		}
 	})
 	each(&l.Submissions, &c.submissions, func(s *record.Submission) { v.flow.submission(&v.window, s) })
+	each(&l.Answers, &c.answers, func(*record.Answer) {}) // tokens are told of with them
 	each(&l.Levels, &c.levels, func(l *record.Level) { v.flow.level = *l })
 	v.flow.settle(&v.window, c.ended.Missed > lost)
 }
@@ -171,7 +172,7 @@ func each[T any](t *record.Table[T], c *record.Cursor, f func(*T)) {
 // before the view began does not count.
 func (v *View) missedSince() uint64 {
 	c := &v.seen
-	all := c.handled.Missed + c.waits.Missed + c.uses.Missed + c.reads.Missed + c.guesses.Missed + c.evictions.Missed + c.submissions.Missed + c.levels.Missed
+	all := c.handled.Missed + c.waits.Missed + c.uses.Missed + c.reads.Missed + c.guesses.Missed + c.evictions.Missed + c.submissions.Missed + c.levels.Missed + c.answers.Missed
 	n := all - v.missed
 	v.missed = all
 	return n

@@ -18,9 +18,10 @@ import (
 //   - 1: while the format was made, with fields that came and went
 //   - 2: a layer of several that the device computed in one go may have a Submission of its own
 //   - 4: an expert host may have computed a use (Away)
+//   - 5: what expert hosts have said (Answer)
 const (
 	Magic   = "moeflux-records\n"
-	Version = 4
+	Version = 5
 )
 
 // A file is Magic, a header of two 32-bit numbers (version, bytes of the meta), the meta as JSON,

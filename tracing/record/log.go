@@ -22,6 +22,7 @@ type Log struct {
 	Submissions Table[Submission]
 	Levels      Table[Level]
 	Picks       Table[Picks]
+	Answers     Table[Answer]
 }
 
 // DefaultBytes is the memory of a log where nothing else is said: some 80 tokens of a streamed
@@ -107,13 +108,14 @@ var tables = []table{
 	of("segments", 0.01, func(l *Log) *Table[Segment] { return &l.Segments }, func(r *Recording) *[]Segment { return &r.Segments }),
 	of("requests", 0.015, func(l *Log) *Table[Request] { return &l.Requests }, func(r *Recording) *[]Request { return &r.Requests }),
 	of("waits", 0.03, func(l *Log) *Table[Wait] { return &l.Waits }, func(r *Recording) *[]Wait { return &r.Waits }),
-	of("uses", 0.12, func(l *Log) *Table[Use] { return &l.Uses }, func(r *Recording) *[]Use { return &r.Uses }),
+	of("uses", 0.11, func(l *Log) *Table[Use] { return &l.Uses }, func(r *Recording) *[]Use { return &r.Uses }),
 	of("reads", 0.10, func(l *Log) *Table[Read] { return &l.Reads }, func(r *Recording) *[]Read { return &r.Reads }),
 	of("guesses", 0.10, func(l *Log) *Table[Guess] { return &l.Guesses }, func(r *Recording) *[]Guess { return &r.Guesses }),
 	of("evictions", 0.03, func(l *Log) *Table[Eviction] { return &l.Evictions }, func(r *Recording) *[]Eviction { return &r.Evictions }),
 	of("submissions", 0.13, func(l *Log) *Table[Submission] { return &l.Submissions }, func(r *Recording) *[]Submission { return &r.Submissions }),
 	of("levels", 0.005, func(l *Log) *Table[Level] { return &l.Levels }, func(r *Recording) *[]Level { return &r.Levels }),
-	of("picks", 0.04, func(l *Log) *Table[Picks] { return &l.Picks }, func(r *Recording) *[]Picks { return &r.Picks }),
+	of("picks", 0.03, func(l *Log) *Table[Picks] { return &l.Picks }, func(r *Recording) *[]Picks { return &r.Picks }),
+	of("answers", 0.02, func(l *Log) *Table[Answer] { return &l.Answers }, func(r *Recording) *[]Answer { return &r.Answers }),
 }
 
 // MostBytes is the most that a record takes in a file, with its part of a chunk's head.

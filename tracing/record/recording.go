@@ -19,6 +19,7 @@ type Recording struct {
 	Submissions []Submission
 	Levels      []Level
 	Picks       []Picks
+	Answers     []Answer
 
 	// Forgotten is how many records of a type are missing, by the table's name: the log had no room
 	// for them any more when it was read. Nil if nothing is missing.
@@ -79,23 +80,24 @@ type Model struct {
 // Engine is how the engine was set up, as numbers for whoever replays what it did. Fields mean what
 // they mean in the stages' own Configs.
 type Engine struct {
-	Slots           int     `json:"slots"` // for experts
-	WaveSlots       int     `json:"wave_slots"`
-	RingDepth       int     `json:"ring_depth"`
-	ReadWorkers     int     `json:"read_workers"`
-	QueuedReads     int     `json:"queued_reads"` // asked for at once, by steps that are not urgent
-	LastToken       bool    `json:"last_token"`
-	NextGate        bool    `json:"next_gate"`
-	Ahead           int     `json:"ahead"`        // layers that are predicted
-	AheadRows       int     `json:"ahead_rows"`   // of a step whose rows are predicted one by one
-	ScoresAhead     int     `json:"scores_ahead"` // layers whose routers are applied ahead
-	ScoresAheadRows int     `json:"scores_ahead_rows"`
-	FirstRouted     int     `json:"first_routed"` // layer
-	ChunkRows       int     `json:"chunk_rows"`
-	StepsInFlight   int     `json:"steps_in_flight"`
-	PromptShare     float64 `json:"prompt_share"`
-	Preempts        bool    `json:"preempts"` // the device runs urgent work amid other work
-	Profile         bool    `json:"profile"`  // it began with counts of use of earlier runs
+	Slots           int      `json:"slots"`           // for experts
+	Hosts           []string `json:"hosts,omitempty"` // addresses of expert hosts
+	WaveSlots       int      `json:"wave_slots"`
+	RingDepth       int      `json:"ring_depth"`
+	ReadWorkers     int      `json:"read_workers"`
+	QueuedReads     int      `json:"queued_reads"` // asked for at once, by steps that are not urgent
+	LastToken       bool     `json:"last_token"`
+	NextGate        bool     `json:"next_gate"`
+	Ahead           int      `json:"ahead"`        // layers that are predicted
+	AheadRows       int      `json:"ahead_rows"`   // of a step whose rows are predicted one by one
+	ScoresAhead     int      `json:"scores_ahead"` // layers whose routers are applied ahead
+	ScoresAheadRows int      `json:"scores_ahead_rows"`
+	FirstRouted     int      `json:"first_routed"` // layer
+	ChunkRows       int      `json:"chunk_rows"`
+	StepsInFlight   int      `json:"steps_in_flight"`
+	PromptShare     float64  `json:"prompt_share"`
+	Preempts        bool     `json:"preempts"` // the device runs urgent work amid other work
+	Profile         bool     `json:"profile"`  // it began with counts of use of earlier runs
 }
 
 // Machine is where the engine ran.

@@ -170,6 +170,32 @@ type Read struct {
 	Recalled uint8 // 1: it failed because nobody needed it any more, and it had not begun
 }
 
+// Answer is what an expert host has said to an ask for some uses of a layer: the outputs of all or
+// some of them, or that there are no more to come. Hosts tell durations and no times, since their
+// clocks are not this machine's; what they do not tell of EndedNS − AskedNS is the network and the
+// programs at both ends of it.
+type Answer struct {
+	Step    uint64
+	Ask     uint64
+	AskedNS int64
+	EndedNS int64 // the answer was here, or there was to be none
+	// Of the host, for these uses: until their turn came, then until the experts were in its
+	// memory, then until they were computed.
+	WaitedNS   int64
+	ReadNS     int64
+	ComputedNS int64
+	Layer      int32
+	Host       int32 // index into Engine.Hosts of the meta
+	Uses       int32 // that are answered; where it failed, that are not
+	Failed     uint8 // 1: the uses went another way
+	_          [3]uint8
+}
+
+// NetworkNS returns how much of the time until the answer the host does not tell of.
+func (a *Answer) NetworkNS() int64 {
+	return max(0, a.EndedNS-a.AskedNS-a.WaitedNS-a.ReadNS-a.ComputedNS)
+}
+
 // Picks is experts of one row in one layer, in order: those that it picked, heaviest first, or
 // those that the router of the layer ranked first when it was applied to the router input of an
 // earlier layer.

@@ -65,6 +65,8 @@ func usable(rec *record.Recording) error {
 		return &UnknownError{Why: "all experts were in memory and the device routed by itself; there is nothing to replay"}
 	case m.Engine.Slots == 0 || m.Model.Layers == 0 || m.Model.Layers != len(m.Model.Routed):
 		return &UnknownError{Why: "the recording does not say how the engine was set up"}
+	case len(rec.Answers) > 0:
+		return &UnknownError{Why: "expert hosts computed some of the experts, and the replay has no hosts"}
 	case len(rec.Steps) == 0 || len(rec.Uses) == 0 || len(rec.Submissions) == 0:
 		return &UnknownError{Why: "the recording has no steps with experts and device times"}
 	}

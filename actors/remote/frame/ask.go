@@ -7,11 +7,13 @@ import (
 	"unsafe"
 )
 
-// An Ask is: layer, experts, rows (each 4 bytes), 1 if it is urgent (4 bytes); of each expert its
-// number and how many rows it has (4 bytes each); the rows of the first expert, then those of the
-// next … (2 bytes each); zeros up to 4 bytes; the rows' values.
+// An Ask is: layer, experts, rows (each 4 bytes), 1 if it is urgent (4 bytes); the caller's trace
+// (16 bytes), span (8), flags (1), and 3 bytes of 0; of each expert its number and how many rows it
+// has (4 bytes each); the rows of the first expert, then those of the next … (2 bytes each); zeros
+// up to 4 bytes; the rows' values.
 const (
-	askFixed    = 16
+	askTrace    = 16 // where the caller's span is
+	askFixed    = askTrace + 28
 	askUseBytes = 8
 	askRowBytes = 2
 	mostRows    = 1 << 16
@@ -21,9 +23,20 @@ const (
 type Question struct {
 	Layer  int
 	Urgent bool // of a step that decodes
+	Trace  Trace
 	Uses   []Use
 	Inputs []float32 // [rows, hidden]
 }
+
+// Trace is a caller's span, as W3C trace context has it. Zero means that it is not recorded.
+type Trace struct {
+	TraceID [16]byte
+	SpanID  [8]byte
+	Flags   byte
+}
+
+// String returns the span as a traceparent header has it.
+func (t *Trace) String() string { return fmt.Sprintf("00-%x-%x-%02x", t.TraceID, t.SpanID, t.Flags) }
 
 // Use is an expert of a Question.
 type Use struct {
@@ -49,6 +62,8 @@ func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
 	for _, n := range []int{q.Layer, len(q.Uses), len(q.Inputs) / hidden, urgent} {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	}
+	dst = append(append(dst, q.Trace.TraceID[:]...), q.Trace.SpanID[:]...)
+	dst = append(dst, q.Trace.Flags, 0, 0, 0)
 	for i := range q.Uses {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(q.Uses[i].Expert))
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(q.Uses[i].Rows)))
@@ -80,6 +95,12 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 		return bad("an ask for %d experts of layer %d and %d rows", uses, layer, rows)
 	}
 	q := &Question{Layer: layer, Urgent: urgent == 1, Uses: make([]Use, uses)}
+	t := b[askTrace:askFixed]
+	copy(q.Trace.TraceID[:], t)
+	copy(q.Trace.SpanID[:], t[16:])
+	if q.Trace.Flags = t[24]; t[25]|t[26]|t[27] != 0 {
+		return bad("bytes after a span that are not 0")
+	}
 	picks := 0
 	for i := range q.Uses {
 		u, n := &q.Uses[i], word(askFixed+i*askUseBytes+4)

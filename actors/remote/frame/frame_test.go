@@ -21,6 +21,10 @@ var shape = Shape{Layers: 3, Experts: 8, Hidden: 4}
 func question(r *rand.Rand) *Question {
 	rows := 1 + r.IntN(5)
 	q := &Question{Layer: r.IntN(shape.Layers), Urgent: r.IntN(2) == 0, Inputs: make([]float32, rows*shape.Hidden)}
+	for i := range q.Trace.TraceID {
+		q.Trace.TraceID[i] = byte(r.Uint32())
+	}
+	q.Trace.SpanID[7], q.Trace.Flags = byte(r.Uint32()), byte(r.Uint32())
 	for i := range q.Inputs {
 		q.Inputs[i] = r.Float32()
 	}
@@ -131,19 +135,20 @@ func TestAskPicks(t *testing.T) {
 func TestRefused(t *testing.T) {
 	q := &Question{Layer: 1, Uses: []Use{{2, []int32{0, 2}}, {5, []int32{1}}}, Inputs: make([]float32, 3*shape.Hidden)}
 	good := AppendAsk(nil, 1, shape.Hidden, q)
-	h := headerBytes
+	h, u := headerBytes, headerBytes+askFixed
 	for name, change := range map[string]func([]byte) []byte{
 		"layer":         func(b []byte) []byte { b[h] = 3; return b },
 		"no experts":    func(b []byte) []byte { b[h+4] = 0; return b },
 		"many experts":  func(b []byte) []byte { binary.LittleEndian.PutUint32(b[h+4:], math.MaxUint32); return b },
 		"no rows":       func(b []byte) []byte { b[h+8] = 0; return b },
 		"many rows":     func(b []byte) []byte { binary.LittleEndian.PutUint32(b[h+8:], math.MaxUint32); return b },
+		"after a span":  func(b []byte) []byte { b[u-1] = 1; return b },
 		"urgent":        func(b []byte) []byte { b[h+12] = 2; return b },
-		"expert":        func(b []byte) []byte { b[h+24] = 8; return b },
-		"descending":    func(b []byte) []byte { b[h+24] = 2; return b },
-		"rows of none":  func(b []byte) []byte { b[h+28] = 0; return b },
-		"row":           func(b []byte) []byte { b[h+34] = 3; return b },
-		"row twice":     func(b []byte) []byte { b[h+34] = 0; return b },
+		"expert":        func(b []byte) []byte { b[u+8] = 8; return b },
+		"descending":    func(b []byte) []byte { b[u+8] = 2; return b },
+		"rows of none":  func(b []byte) []byte { b[u+12] = 0; return b },
+		"row":           func(b []byte) []byte { b[u+18] = 3; return b },
+		"row twice":     func(b []byte) []byte { b[u+18] = 0; return b },
 		"short":         func(b []byte) []byte { return resized(b[:len(b)-4]) },
 		"long":          func(b []byte) []byte { return resized(append(b, 0, 0, 0, 0)) },
 		"a few bytes":   func(b []byte) []byte { return resized(b[:h+3]) },

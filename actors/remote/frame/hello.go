@@ -6,7 +6,7 @@ import (
 )
 
 // Version is that of the frames. Both sides must have the same.
-const Version = 1
+const Version = 2
 
 // magic begins a Hello.
 const magic = "moeflux\x00"

@@ -109,9 +109,11 @@ func (h *Host) endWave(w *wave) {
 		h.fail(j, w.err)
 		return
 	}
-	j.conn.send(frame.AppendAnswer(nil, j.ask, &frame.Reply{
-		Spent: frame.Spent{Waited: j.begun.Sub(j.arrived), Read: w.sent.Sub(j.begun), Computed: time.Since(w.sent)}, Uses: w.uses, Rows: w.out,
-	}))
+	spent := frame.Spent{Waited: j.begun.Sub(j.arrived), Read: w.sent.Sub(j.begun), Computed: time.Since(w.sent)}
+	j.conn.send(frame.AppendAnswer(nil, j.ask, &frame.Reply{Spent: spent, Uses: w.uses, Rows: w.out}))
+	if t := &j.question.Trace; t.Flags&1 != 0 {
+		h.cfg.Logger.Debug("experts were computed", "layer", j.step.Layer, "experts", len(w.uses), "waited", spent.Waited, "read", spent.Read, "computed", spent.Computed, "traceparent", t)
+	}
 	if w.resident.Last {
 		h.over(j)
 	}
@@ -126,7 +128,7 @@ func (h *Host) sendHome(w *wave) {
 
 // fail ends a job that cannot be computed.
 func (h *Host) fail(j *job, err error) {
-	h.cfg.Logger.Warn("experts could not be computed", "layer", j.step.Layer, "error", err)
+	h.cfg.Logger.Warn("experts could not be computed", "layer", j.step.Layer, "error", err, "traceparent", &j.question.Trace)
 	j.conn.send(frame.AppendReason(nil, frame.Failed, j.ask, err.Error()))
 	h.over(j)
 	h.todo = append(h.todo, stages.Send{To: stages.ExpertIO, Msg: &stages.DrainStep{Step: j.step}})

@@ -13,6 +13,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
 	"github.com/moeflux/moeflux-actor/io/modelfiles"
+	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 	"github.com/moeflux/moeflux-actor/stages/expertio"
 )
@@ -31,6 +32,8 @@ type Config struct {
 	Secrets secrets.Files
 	// Logger gets what an operator should know; nil means silence.
 	Logger *slog.Logger
+
+	wrapReads func(readpool.Source) readpool.Source // for tests
 }
 
 const (
@@ -90,7 +93,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 // openMemory plans and opens the memory of experts.
 func (h *Host) openMemory() (err error) {
 	f, m := h.files.Experts, h.files.Config
-	if h.memory, err = expertmem.New(expertmem.Config{Device: h.cfg.Device, File: f, Layers: len(m.Layers), Host: memoryHost{h}, Log: h.cfg.Logger}, nil); err != nil {
+	if h.memory, err = expertmem.New(expertmem.Config{Device: h.cfg.Device, File: f, Layers: len(m.Layers), Host: memoryHost{h}, Log: h.cfg.Logger, WrapReads: h.cfg.wrapReads}, nil); err != nil {
 		return err
 	}
 	now, err := h.memory.Measure()
