@@ -3,20 +3,36 @@ package gputest
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"math/rand/v2"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// blockHalves says where blocks have their fp16 numbers, and the power of two that makes weights
-// about 1 if these are. (Where the bytes around them are random, codes and scales of groups are.)
-var blockHalves = map[string]struct {
-	at    []int
-	power int
-}{
-	"F16": {[]int{0}, 0}, "Q8_0": {[]int{0}, -6}, "Q6_K": {[]int{208}, -11}, "Q5_1": {[]int{0, 2}, -4}, "Q5_0": {[]int{0}, -3},
-	"Q5_K": {[]int{0, 2}, -9}, "Q4_1": {[]int{0, 2}, -3}, "Q4_0": {[]int{0}, -2}, "Q4_K": {[]int{0, 2}, -8}, "IQ4_NL": {[]int{0}, -6},
-	"IQ4_XS": {[]int{0}, -10}, "MXFP4": {nil, 0}, "Q3_K": {[]int{108}, -5}, "Q2_K": {[]int{80, 82}, -4},
+// blockPower returns the power of two that makes the largest weights of a format 2 to 4 if the fp16
+// numbers of blocks are that. (Where the bytes around them are random, codes and scales of groups
+// are.)
+func blockPower(b *quant.Block) int {
+	if b.Len == 1 || b.Power {
+		return 0
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	src, w := make([]byte, b.Size), make([]float32, b.Len)
+	largest := 0.0
+	for range 16 {
+		for i := range src {
+			src[i] = byte(rng.Uint32())
+		}
+		for _, half := range b.Halves {
+			binary.LittleEndian.PutUint16(src[half:], 0x3c00) // 1
+		}
+		b.Unpack(w, src)
+		for _, v := range w {
+			largest = max(largest, math.Abs(float64(v)))
+		}
+	}
+	return 1 - math.Ilogb(largest)
 }
 
 // blockFormats are those whose numbers are in blocks.
@@ -46,19 +62,16 @@ func (s *setup) blocks(name string, w *weights) {
 	for i := range data {
 		data[i] = byte(s.rng.Uint32())
 	}
-	facts, ok := blockHalves[b.Name]
-	if !ok {
-		s.t.Fatalf("gputest: no blocks of %s", b)
-	}
+	power := blockPower(b)
 	for at := 0; at < len(data); at += b.Size {
-		for _, half := range facts.at {
-			h := uint16(15+facts.power)<<10 | uint16(s.rng.Uint32()&0x83ff) // 2^power to 2^(power+1), and a sign
+		for _, half := range b.Halves {
+			h := uint16(15+power)<<10 | uint16(s.rng.Uint32()&0x83ff) // 2^power to 2^(power+1), and a sign
 			if s.rng.IntN(16) == 0 {
 				h = uint16(s.rng.Uint32() & 0x801f) // not normal, or 0
 			}
 			binary.LittleEndian.PutUint16(data[at+half:], h)
 		}
-		if b.Name == "MXFP4" {
+		if b.Power {
 			data[at] = byte(122 + s.rng.IntN(4))
 		}
 	}

@@ -23,7 +23,7 @@ type weights struct {
 // kernels differ from others' in how they read codes and scales alone there is one size of groups.
 func formats() []quant.Format {
 	return slices.DeleteFunc(quant.Formats(), func(f quant.Format) bool {
-		once := f.Coding() == quant.CodingQ4F || f.Coding() == quant.CodingQ8F || f.Coding() == quant.CodingFP8
+		once := f.Coding().ScaleBytes() == 4
 		return f.Block() != nil || once && f.Group() != map[bool]int{true: 64, false: 128}[f.Rounds()]
 	})
 }
@@ -42,24 +42,27 @@ func panelFormats() []quant.Format {
 	return all
 }
 
-// makers make random matrices of a coding: what is said of one here is its definition.
-var makers = map[quant.Coding]func(s *setup, name string, w *weights){
-	quant.CodingF32: (*setup).plainF32, quant.CodingBF16: (*setup).plainBF16,
-	quant.CodingQ2: (*setup).affine, quant.CodingQ4: (*setup).affine, quant.CodingQ8: (*setup).affine,
-	quant.CodingMXFP4: (*setup).mxfp4,
-	quant.CodingQ4F:   (*setup).affine, quant.CodingQ8F: (*setup).affine,
-	quant.CodingFP8: (*setup).fp8, quant.CodingNVFP4: (*setup).nvfp4,
+// makers make random matrices of a coding, by its name: what is said of one here is its definition.
+// Codes that stand for themselves are not here, see affine.
+var makers = map[string]func(s *setup, name string, w *weights){
+	"f32": (*setup).plainF32, "bf16": (*setup).plainBF16,
+	"mxfp4": (*setup).mxfp4, "fp8": (*setup).fp8, "nvfp4": (*setup).nvfp4,
 }
 
 // matrix makes a random matrix.
 func (s *setup) matrix(name string, rows, cols int, f quant.Format) *weights {
 	s.t.Helper()
 	w := &weights{Matrix: gpu.Matrix{Rows: rows, Cols: cols, Format: f}, unchecked: s.unchecked}
-	if f.Block() != nil {
+	switch c := f.Coding(); {
+	case f.Block() != nil:
 		s.blocks(name, w)
-		return w
+	case f.Codes() && c.Itself():
+		s.affine(name, w)
+	case makers[c.String()] == nil:
+		s.t.Fatalf("gputest: nothing says what %s is", f)
+	default:
+		makers[c.String()](s, name, w)
 	}
-	makers[f.Coding()](s, name, w)
 	return w
 }
 

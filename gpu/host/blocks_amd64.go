@@ -19,12 +19,12 @@ var avx2Blocks = blockTable{
 	arrange: arrangeShortAVX2,
 }
 
-// oneRows are the products of blocks as they are with one row of X.
-var oneRows = map[quant.Coding]blockKernel{
-	quant.CodingQ6K: oneWholeQ6KAVX2, quant.CodingQ5K: oneWholeQ5KAVX2, quant.CodingQ4K: oneWholeQ4KAVX2, quant.CodingIQ4XS: oneWholeIQ4XSAVX2,
-	quant.CodingQ3K: oneWholeQ3KAVX2, quant.CodingQ2K: oneWholeQ2KAVX2,
-	quant.CodingQ8x0: oneShortQ80AVX2, quant.CodingQ5x1: oneShortQ51AVX2, quant.CodingQ5x0: oneShortQ50AVX2, quant.CodingQ4x1: oneShortQ41AVX2,
-	quant.CodingQ4x0: oneShortQ40AVX2, quant.CodingIQ4NL: oneShortIQ4NLAVX2, quant.CodingMXFP4B: oneShortMXFP4AVX2,
+// blockFunc is what a format in blocks of several numbers has in assembly. Tables of them are
+// generated.
+type blockFunc struct {
+	oneRow blockKernel // see codingKernels
+	// whole takes blocks of 256 apart, see quant.Block.Whole; nil for others.
+	whole func(codes *int8, wholes, src *byte, blocks int)
 }
 
 // finished returns the kernel that adds the groups that eights leaves over.
@@ -38,12 +38,6 @@ func finished(eights blockKernel, biased bool) blockKernel {
 	}
 }
 
-// wholes are the functions that take blocks of 256 apart.
-var wholes = map[quant.Coding]func(codes *int8, wholes, src *byte, blocks int){
-	quant.CodingQ6K: wholeQ6KAVX2, quant.CodingQ5K: wholeQ5KAVX2, quant.CodingQ4K: wholeQ4KAVX2, quant.CodingIQ4XS: wholeIQ4XSAVX2,
-	quant.CodingQ3K: wholeQ3KAVX2, quant.CodingQ2K: wholeQ2KAVX2,
-}
-
 // withBlocks returns the table with functions for blocks.
 func withBlocks(t *codingTable) *codingTable {
 	for c := range quant.Coding(quant.NumCodings) {
@@ -51,14 +45,15 @@ func withBlocks(t *codingTable) *codingTable {
 		switch {
 		case b == nil:
 		case b.Len == 1:
-			t[c].widen = widenHalves
+			t[c].widen = func(dst []float32, row []byte) { widenHalves(b, dst, row) }
 		default:
-			t[c].widen = func(dst []float32, row []byte) { widenBlocks(c, b, dst, row) }
+			t[c].widen = func(dst []float32, row []byte) { widenBlocks(b, dst, row) }
 			t[c].split = func(codes []int8, scales, biases []float32, row []byte) {
-				splitBlocks(c, &codes[0], &scales[0], unsafe.SliceData(biases), &row[0], len(codes)/b.Len)
+				splitBlocks(b, &codes[0], &scales[0], unsafe.SliceData(biases), &row[0], len(codes)/b.Len)
 			}
-			t[c].oneRow = oneRows[c]
-			if whole := wholes[c]; whole != nil {
+			f := blockFuncs[c.String()]
+			t[c].oneRow = f.oneRow
+			if whole := f.whole; whole != nil {
 				t[c].whole = func(codes []int8, wholes []quant.Whole, row []byte) {
 					whole(&codes[0], (*byte)(unsafe.Pointer(&wholes[0])), &row[0], len(wholes))
 				}
@@ -103,27 +98,27 @@ func dotHalfBlock(codes []int8, scales, biases, x []float32, b *quant.Block) flo
 	return dot(q[:len(codes)], x[:len(codes)])
 }
 
-// widenHalves widens a row of fp16.
-func widenHalves(dst []float32, row []byte) {
+// widenHalves widens a row of fp16, blocks of one number.
+func widenHalves(b *quant.Block, dst []float32, row []byte) {
 	const block = 32 // elements an iteration of the assembly takes
 	n := len(dst) / block
 	if n > 0 {
 		halvesAVX2(&dst[0], &row[0], n)
 	}
 	if n *= block; n < len(dst) {
-		quant.CodingF16.Block().Unpack(dst[n:], row[2*n:])
+		b.Unpack(dst[n:], row[2*n:])
 	}
 }
 
 // widenBlocks widens a row of blocks, some at a time, which stay in the first-level cache between
 // the two steps.
-func widenBlocks(c quant.Coding, b *quant.Block, dst []float32, row []byte) {
+func widenBlocks(b *quant.Block, dst []float32, row []byte) {
 	const some = 512
 	var codes [some]int8
 	var scales, biases [some / 16]float32
 	for len(dst) > 0 {
 		n := min(len(dst), some)
-		splitBlocks(c, &codes[0], &scales[0], &biases[0], &row[0], n/b.Len)
+		splitBlocks(b, &codes[0], &scales[0], &biases[0], &row[0], n/b.Len)
 		switch groups := n / b.Group; (blockKind{b.Group, b.Biased}) {
 		case blockKind{16, false}:
 			widenCodesG16AVX2(&dst[0], &codes[0], &scales[0], &biases[0], groups)
@@ -135,40 +130,5 @@ func widenBlocks(c quant.Coding, b *quant.Block, dst []float32, row []byte) {
 			widenCodesG32BiasedAVX2(&dst[0], &codes[0], &scales[0], &biases[0], groups)
 		}
 		dst, row = dst[n:], row[n/b.Len*b.Size:]
-	}
-}
-
-// splitBlocks calls the function of a coding. The call is not through a variable, so that what the
-// arguments point to may be on the stack.
-func splitBlocks(c quant.Coding, codes *int8, scales, biases *float32, src *byte, blocks int) {
-	switch c {
-	case quant.CodingQ8x0:
-		splitQ80AVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ6K:
-		splitQ6KAVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ5x1:
-		splitQ51AVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ5x0:
-		splitQ50AVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ5K:
-		splitQ5KAVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ4x1:
-		splitQ41AVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ4x0:
-		splitQ40AVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ4K:
-		splitQ4KAVX2(codes, scales, biases, src, blocks)
-	case quant.CodingIQ4NL:
-		splitIQ4NLAVX2(codes, scales, biases, src, blocks)
-	case quant.CodingIQ4XS:
-		splitIQ4XSAVX2(codes, scales, biases, src, blocks)
-	case quant.CodingMXFP4B:
-		splitMXFP4AVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ3K:
-		splitQ3KAVX2(codes, scales, biases, src, blocks)
-	case quant.CodingQ2K:
-		splitQ2KAVX2(codes, scales, biases, src, blocks)
-	default:
-		panic("host: no function for blocks of " + c.String())
 	}
 }

@@ -57,13 +57,28 @@ type codingKernels struct {
 	dequantise func(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
 }
 
+// codingsNamed returns the table of kernels by the names of codings. It panics if one is unknown.
+func codingsNamed(named map[string]codingKernels) (t codingTable) {
+	found := 0
+	for c := range quant.Coding(quant.NumCodings) {
+		if k, ok := named[c.String()]; ok {
+			t[c] = k
+			found++
+		}
+	}
+	if found != len(named) {
+		panic("host: kernels of codings that package quant does not have: run go generate")
+	}
+	return t
+}
+
 // with returns the table with kernels for numbers that stand for themselves.
 func (t codingTable) with(last func(q, x []float32) float32, oneBF16 func(row []byte, x []float32) float32, widenBF16 func(dst []float32, row []byte)) *codingTable {
-	t[quant.CodingF32] = codingKernels{
+	t[quant.F32.Coding()] = codingKernels{
 		one:   func(row []byte, x []float32) float32 { return last(gpu.Floats(row, len(x)), x) },
 		widen: func(dst []float32, row []byte) { copy(dst, gpu.Floats(row, len(dst))) },
 	}
-	t[quant.CodingBF16] = codingKernels{one: oneBF16, widen: widenBF16}
+	t[quant.BF16.Coding()] = codingKernels{one: oneBF16, widen: widenBF16}
 	return &t
 }
 

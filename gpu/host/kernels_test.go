@@ -116,11 +116,11 @@ func TestPlainBounds(t *testing.T) {
 	for _, k := range available() {
 		q, x := make([]float32, 256), make([]float32, 256)
 		short := x[:255:255]
-		panics("one: bf16 row", func() { k.codings[quant.CodingBF16].one(make([]byte, 511), x) })
+		panics("one: bf16 row", func() { k.codings[quant.BF16.Coding()].one(make([]byte, 511), x) })
 		panics("last: x", func() { k.plain.last(q, short) })
 		panics("two: x0", func() { k.plain.two(q, short, x) })
 		panics("two: x1", func() { k.plain.two(q, x, short) })
-		panics("widen: row", func() { k.codings[quant.CodingBF16].widen(q, make([]byte, 511)) })
+		panics("widen: row", func() { k.codings[quant.BF16.Coding()].widen(q, make([]byte, 511)) })
 	}
 }
 

@@ -20,7 +20,7 @@ func inputKinds(f quant.Format) []bool {
 func codesBeside(rng *rand.Rand, f quant.Format, n int) []byte {
 	b := bytesBeside(rng, n)
 	for i := range b {
-		if f.Coding() == quant.CodingFP8 && b[i]&0x7f == 0x7f {
+		if f.Coding().String() == "fp8" && b[i]&0x7f == 0x7f {
 			b[i]--
 		}
 	}
@@ -83,15 +83,18 @@ func e4m3(code byte) float64 {
 func (m *matrix) meant(row, i int) (p, bias float64) {
 	f := m.format
 	code, g := codeAt(m.row(row), i, f.Bits()), row*m.cols/f.Group()+i/f.Group()
-	switch f.Coding() {
-	case quant.CodingMXFP4:
+	switch f.Coding().String() {
+	case "mxfp4":
 		return e2m1[code] * math.Ldexp(1, int(m.scales[g])-127), 0
-	case quant.CodingNVFP4:
+	case "nvfp4":
 		return e2m1[code] * e4m3(m.scales[g]) * f32At(m.biases, row), 0
-	case quant.CodingFP8:
+	case "fp8":
 		return e4m3(code) * f32At(m.scales, g), 0
-	case quant.CodingQ4F, quant.CodingQ8F:
+	case "q4f", "q8f":
 		return float64(code) * f32At(m.scales, g), f32At(m.biases, g)
+	}
+	if !f.Affine() {
+		panic("nothing says what " + f.String() + " is")
 	}
 	return float64(code) * float64(bf16(m.scales, g)), float64(bf16(m.biases, g))
 }

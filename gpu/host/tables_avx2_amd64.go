@@ -6,52 +6,104 @@ package host
 
 import "github.com/moeflux/moeflux-actor/model/quant"
 
-var avx2Codings = codingTable{
-	quant.CodingQ2: {
+var avx2Codings = codingsNamed(map[string]codingKernels{
+	"q2": {
 		int8s:      []panelKernel{mulInt8Q2N1AVX2, mulInt8Q2N2AVX2, mulInt8Q2N3AVX2, mulInt8Q2N4AVX2},
 		floats:     []panelKernel{mulF32Q2N1AVX2, mulF32Q2N2AVX2, mulF32Q2N3AVX2, mulF32Q2N4AVX2},
 		arrange:    arrange2AVX2,
 		dequantise: dequantiseQ2AVX2,
 	},
-	quant.CodingQ4: {
+	"q4": {
 		int8s:      []panelKernel{mulInt8Q4N1AVX2, mulInt8Q4N2AVX2, mulInt8Q4N3AVX2, mulInt8Q4N4AVX2},
 		floats:     []panelKernel{mulF32Q4N1AVX2, mulF32Q4N2AVX2, mulF32Q4N3AVX2, mulF32Q4N4AVX2},
 		arrange:    arrange4AVX2,
 		dequantise: dequantiseQ4AVX2,
 	},
-	quant.CodingQ8: {
+	"q8": {
 		int8s:      []panelKernel{mulInt8Q8N1AVX2, mulInt8Q8N2AVX2, mulInt8Q8N3AVX2, mulInt8Q8N4AVX2},
 		floats:     []panelKernel{mulF32Q8N1AVX2, mulF32Q8N2AVX2, mulF32Q8N3AVX2, mulF32Q8N4AVX2},
 		arrange:    arrange8AVX2,
 		dequantise: dequantiseQ8AVX2,
 	},
-	quant.CodingMXFP4: {
+	"mxfp4": {
 		int8s:      []panelKernel{mulInt8MXFP4N1AVX2, mulInt8MXFP4N2AVX2, mulInt8MXFP4N3AVX2, mulInt8MXFP4N4AVX2},
 		floats:     []panelKernel{mulF32MXFP4N1AVX2, mulF32MXFP4N2AVX2, mulF32MXFP4N3AVX2, mulF32MXFP4N4AVX2},
 		arrange:    arrange4AVX2,
 		dequantise: dequantiseMXFP4AVX2,
 	},
-	quant.CodingQ4F: {
+	"q4f": {
 		int8s:      []panelKernel{mulInt8Q4FN1AVX2, mulInt8Q4FN2AVX2, nil, mulInt8Q4FN4AVX2},
 		floats:     []panelKernel{mulF32Q4FN1AVX2, mulF32Q4FN2AVX2, nil, mulF32Q4FN4AVX2},
 		arrange:    arrange4AVX2,
 		dequantise: dequantiseQ4FAVX2,
 	},
-	quant.CodingQ8F: {
+	"q8f": {
 		int8s:      []panelKernel{mulInt8Q8FN1AVX2, mulInt8Q8FN2AVX2, nil, mulInt8Q8FN4AVX2},
 		floats:     []panelKernel{mulF32Q8FN1AVX2, mulF32Q8FN2AVX2, nil, mulF32Q8FN4AVX2},
 		arrange:    arrange8AVX2,
 		dequantise: dequantiseQ8FAVX2,
 	},
-	quant.CodingFP8: {
+	"fp8": {
 		floats:     []panelKernel{mulF32FP8N1AVX2, mulF32FP8N2AVX2, nil, mulF32FP8N4AVX2},
 		arrange:    arrange8AVX2,
 		dequantise: dequantiseFP8AVX2,
 	},
-	quant.CodingNVFP4: {
+	"nvfp4": {
 		int8s:      []panelKernel{mulInt8NVFP4N1AVX2, mulInt8NVFP4N2AVX2, nil, mulInt8NVFP4N4AVX2},
 		floats:     []panelKernel{mulF32NVFP4N1AVX2, mulF32NVFP4N2AVX2, nil, mulF32NVFP4N4AVX2},
 		arrange:    arrange4AVX2,
 		dequantise: dequantiseNVFP4AVX2,
 	},
+})
+
+// blockFuncs are the functions of formats in blocks of several numbers, by their names.
+var blockFuncs = map[string]blockFunc{
+	"q8_0":   {oneRow: oneShortQ80AVX2},
+	"q6_k":   {oneRow: oneWholeQ6KAVX2, whole: wholeQ6KAVX2},
+	"q5_1":   {oneRow: oneShortQ51AVX2},
+	"q5_0":   {oneRow: oneShortQ50AVX2},
+	"q5_k":   {oneRow: oneWholeQ5KAVX2, whole: wholeQ5KAVX2},
+	"q4_1":   {oneRow: oneShortQ41AVX2},
+	"q4_0":   {oneRow: oneShortQ40AVX2},
+	"q4_k":   {oneRow: oneWholeQ4KAVX2, whole: wholeQ4KAVX2},
+	"iq4_nl": {oneRow: oneShortIQ4NLAVX2},
+	"iq4_xs": {oneRow: oneWholeIQ4XSAVX2, whole: wholeIQ4XSAVX2},
+	"mxfp4b": {oneRow: oneShortMXFP4AVX2},
+	"q3_k":   {oneRow: oneWholeQ3KAVX2, whole: wholeQ3KAVX2},
+	"q2_k":   {oneRow: oneWholeQ2KAVX2, whole: wholeQ2KAVX2},
+}
+
+// splitBlocks calls the function of a format. The call is not through a variable, so that what the
+// arguments point to may be on the stack.
+func splitBlocks(b *quant.Block, codes *int8, scales, biases *float32, src *byte, blocks int) {
+	switch b.Type {
+	case 8: // Q8_0
+		splitQ80AVX2(codes, scales, biases, src, blocks)
+	case 14: // Q6_K
+		splitQ6KAVX2(codes, scales, biases, src, blocks)
+	case 7: // Q5_1
+		splitQ51AVX2(codes, scales, biases, src, blocks)
+	case 6: // Q5_0
+		splitQ50AVX2(codes, scales, biases, src, blocks)
+	case 13: // Q5_K
+		splitQ5KAVX2(codes, scales, biases, src, blocks)
+	case 3: // Q4_1
+		splitQ41AVX2(codes, scales, biases, src, blocks)
+	case 2: // Q4_0
+		splitQ40AVX2(codes, scales, biases, src, blocks)
+	case 12: // Q4_K
+		splitQ4KAVX2(codes, scales, biases, src, blocks)
+	case 20: // IQ4_NL
+		splitIQ4NLAVX2(codes, scales, biases, src, blocks)
+	case 23: // IQ4_XS
+		splitIQ4XSAVX2(codes, scales, biases, src, blocks)
+	case 39: // MXFP4
+		splitMXFP4AVX2(codes, scales, biases, src, blocks)
+	case 11: // Q3_K
+		splitQ3KAVX2(codes, scales, biases, src, blocks)
+	case 10: // Q2_K
+		splitQ2KAVX2(codes, scales, biases, src, blocks)
+	default:
+		panic("host: no function for blocks of " + b.Name)
+	}
 }

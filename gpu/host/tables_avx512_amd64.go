@@ -4,54 +4,52 @@
 
 package host
 
-import "github.com/moeflux/moeflux-actor/model/quant"
-
-var avx512Codings = codingTable{
-	quant.CodingQ2: {
+var avx512Codings = codingsNamed(map[string]codingKernels{
+	"q2": {
 		int8s:      []panelKernel{mulInt8Q2N1AVX512, mulInt8Q2N2AVX512, mulInt8Q2N3AVX512, mulInt8Q2N4AVX512, mulInt8Q2N5AVX512, mulInt8Q2N6AVX512},
 		floats:     []panelKernel{mulF32Q2N1AVX512, mulF32Q2N2AVX512, mulF32Q2N3AVX512, mulF32Q2N4AVX512, mulF32Q2N5AVX512, mulF32Q2N6AVX512},
 		arrange:    arrange2AVX512,
 		dequantise: dequantiseQ2AVX512,
 	},
-	quant.CodingQ4: {
+	"q4": {
 		int8s:      []panelKernel{mulInt8Q4N1AVX512, mulInt8Q4N2AVX512, mulInt8Q4N3AVX512, mulInt8Q4N4AVX512, mulInt8Q4N5AVX512, mulInt8Q4N6AVX512},
 		floats:     []panelKernel{mulF32Q4N1AVX512, mulF32Q4N2AVX512, mulF32Q4N3AVX512, mulF32Q4N4AVX512, mulF32Q4N5AVX512, mulF32Q4N6AVX512},
 		arrange:    arrange4AVX512,
 		dequantise: dequantiseQ4AVX512,
 	},
-	quant.CodingQ8: {
+	"q8": {
 		int8s:      []panelKernel{mulInt8Q8N1AVX512, mulInt8Q8N2AVX512, mulInt8Q8N3AVX512, mulInt8Q8N4AVX512, mulInt8Q8N5AVX512, mulInt8Q8N6AVX512},
 		floats:     []panelKernel{mulF32Q8N1AVX512, mulF32Q8N2AVX512, mulF32Q8N3AVX512, mulF32Q8N4AVX512, mulF32Q8N5AVX512, mulF32Q8N6AVX512},
 		arrange:    arrange8AVX512,
 		dequantise: dequantiseQ8AVX512,
 	},
-	quant.CodingMXFP4: {
+	"mxfp4": {
 		int8s:      []panelKernel{mulInt8MXFP4N1AVX512, mulInt8MXFP4N2AVX512, mulInt8MXFP4N3AVX512, mulInt8MXFP4N4AVX512, mulInt8MXFP4N5AVX512, mulInt8MXFP4N6AVX512},
 		floats:     []panelKernel{mulF32MXFP4N1AVX512, mulF32MXFP4N2AVX512, mulF32MXFP4N3AVX512, mulF32MXFP4N4AVX512, mulF32MXFP4N5AVX512, mulF32MXFP4N6AVX512},
 		arrange:    arrange4AVX512,
 		dequantise: dequantiseMXFP4AVX512,
 	},
-	quant.CodingQ4F: {
+	"q4f": {
 		int8s:      []panelKernel{mulInt8Q4FN1AVX512, mulInt8Q4FN2AVX512, mulInt8Q4FN3AVX512, mulInt8Q4FN4AVX512, nil, mulInt8Q4FN6AVX512},
 		floats:     []panelKernel{mulF32Q4FN1AVX512, mulF32Q4FN2AVX512, mulF32Q4FN3AVX512, mulF32Q4FN4AVX512, nil, mulF32Q4FN6AVX512},
 		arrange:    arrange4AVX512,
 		dequantise: dequantiseQ4FAVX512,
 	},
-	quant.CodingQ8F: {
+	"q8f": {
 		int8s:      []panelKernel{mulInt8Q8FN1AVX512, mulInt8Q8FN2AVX512, mulInt8Q8FN3AVX512, mulInt8Q8FN4AVX512, nil, mulInt8Q8FN6AVX512},
 		floats:     []panelKernel{mulF32Q8FN1AVX512, mulF32Q8FN2AVX512, mulF32Q8FN3AVX512, mulF32Q8FN4AVX512, nil, mulF32Q8FN6AVX512},
 		arrange:    arrange8AVX512,
 		dequantise: dequantiseQ8FAVX512,
 	},
-	quant.CodingFP8: {
+	"fp8": {
 		floats:     []panelKernel{mulF32FP8N1AVX512, mulF32FP8N2AVX512, mulF32FP8N3AVX512, mulF32FP8N4AVX512, nil, mulF32FP8N6AVX512},
 		arrange:    arrange8AVX512,
 		dequantise: dequantiseFP8AVX512,
 	},
-	quant.CodingNVFP4: {
+	"nvfp4": {
 		int8s:      []panelKernel{mulInt8NVFP4N1AVX512, mulInt8NVFP4N2AVX512, mulInt8NVFP4N3AVX512, mulInt8NVFP4N4AVX512, nil, mulInt8NVFP4N6AVX512},
 		floats:     []panelKernel{mulF32NVFP4N1AVX512, mulF32NVFP4N2AVX512, mulF32NVFP4N3AVX512, mulF32NVFP4N4AVX512, nil, mulF32NVFP4N6AVX512},
 		arrange:    arrange4AVX512,
 		dequantise: dequantiseNVFP4AVX512,
 	},
-}
+})

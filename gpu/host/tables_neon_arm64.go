@@ -4,25 +4,23 @@
 
 package host
 
-import "github.com/moeflux/moeflux-actor/model/quant"
-
-var neonCodings = codingTable{
-	quant.CodingQ2: {
+var neonCodings = codingsNamed(map[string]codingKernels{
+	"q2": {
 		int8s:      []panelKernel{mulInt8Q2N1NEON, mulInt8Q2N2NEON, nil, mulInt8Q2N4NEON},
 		floats:     []panelKernel{mulF32Q2N1NEON, mulF32Q2N2NEON, nil, mulF32Q2N4NEON},
 		arrange:    arrange2NEON,
 		dequantise: dequantiseQ2NEON,
 	},
-	quant.CodingQ4: {
+	"q4": {
 		int8s:      []panelKernel{mulInt8Q4N1NEON, mulInt8Q4N2NEON, nil, mulInt8Q4N4NEON},
 		floats:     []panelKernel{mulF32Q4N1NEON, mulF32Q4N2NEON, nil, mulF32Q4N4NEON},
 		arrange:    arrange4NEON,
 		dequantise: dequantiseQ4NEON,
 	},
-	quant.CodingQ8: {
+	"q8": {
 		int8s:      []panelKernel{mulInt8Q8N1NEON, mulInt8Q8N2NEON, nil, mulInt8Q8N4NEON},
 		floats:     []panelKernel{mulF32Q8N1NEON, mulF32Q8N2NEON, nil, mulF32Q8N4NEON},
 		arrange:    arrange8NEON,
 		dequantise: dequantiseQ8NEON,
 	},
-}
+})

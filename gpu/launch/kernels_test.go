@@ -103,6 +103,28 @@ func TestAddressSpaces(t *testing.T) {
 	}
 }
 
+// Kernels have text for every format in blocks that package quant has, and for no other.
+func TestBlocksHaveText(t *testing.T) {
+	text, err := shaders.Read("block.metal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(text, "block_elements(")
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`#(?:el)?if defined\(BLOCK_(\w+)\)`).FindAllStringSubmatch(body, -1) {
+		found[m[1]] = true
+	}
+	for _, b := range quant.Blocks() {
+		if b.Len > 1 && !found[b.Name] {
+			t.Errorf("block_elements in block.metal has no text for BLOCK_%s", b)
+		}
+		delete(found, b.Name)
+	}
+	if len(found) > 0 {
+		t.Errorf("block.metal has text for %v, which package quant does not have", found)
+	}
+}
+
 // The files that others include have no kernels; all files are read.
 func TestFiles(t *testing.T) {
 	files, err := shaders.Files()

@@ -70,7 +70,7 @@ func product(n []int) int {
 
 // choose sets the target's format. Floats of 8 bits count as numbers that are not quantised yet.
 func (m *found) choose(w wish) {
-	again := w.again || m.codes.Coding() == quant.CodingFP8
+	again := w.again || m.codes.Codes() && !m.codes.Rounds()
 	switch {
 	case m.codes.Codes() && !(again && w.bits != 0 && w.bits < m.codes.Bits()):
 		m.format = m.codes

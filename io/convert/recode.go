@@ -176,14 +176,10 @@ func groupIn(size int, sizes ...int) int {
 // checkFloat8 reports the first code of 8-bit floats that is no number; they begin at element
 // first.
 func checkFloat8(b block, codes []byte, first int) error {
-	if b.format.Coding() != quant.CodingFP8 {
+	i := b.format.NoCode(codes)
+	if i < 0 {
 		return nil
 	}
-	for i, c := range codes {
-		if c&0x7f == 0x7f {
-			at, _ := b.src.element(first + i)
-			return &SourceError{Tensor: b.src.m.weight.Name, Got: fmt.Sprintf("%#x in element %d, which is no number", c, at)}
-		}
-	}
-	return nil
+	at, _ := b.src.element(first + i)
+	return &SourceError{Tensor: b.src.m.weight.Name, Got: fmt.Sprintf("%#x in element %d, which is no number", codes[i], at)}
 }

@@ -75,7 +75,7 @@ func TestTypesWithoutRule(t *testing.T) {
 			t.Errorf("%v takes %d bytes for %d numbers, want %v bits", &s, s.BlockBytes, s.BlockLen, want)
 		}
 	}
-	if len(types) != len(formats)+len(sized) {
-		t.Errorf("%d types, %d and %d: a number is there twice", len(types), len(formats), len(sized))
+	if n := len(quant.Blocks()); len(types) != n+len(sized) {
+		t.Errorf("%d types, %d and %d: a number is there twice", len(types), n, len(sized))
 	}
 }

@@ -19,14 +19,6 @@ type Type struct {
 // String returns the type's name.
 func (t *Type) String() string { return t.Name }
 
-// formats are the numbers of the types that are unpacked.
-var formats = map[uint32]string{
-	0: "F32", 1: "F16", 30: "BF16",
-	2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0",
-	10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K",
-	20: "IQ4_NL", 23: "IQ4_XS", 39: "MXFP4",
-}
-
 // sized are types of which only the size is known: formats whose codes are points of tables that
 // are not here, others that are rare, and whole numbers.
 var sized = []Type{
@@ -50,12 +42,12 @@ var sized = []Type{
 	{ID: 28, Name: "F64", BlockLen: 1, BlockBytes: 8},
 }
 
-// types are all types by their numbers.
+// types are all types by their numbers: those that are unpacked, which package quant knows, and
+// sized.
 var types = func() map[uint32]*Type {
-	m := make(map[uint32]*Type, len(formats)+len(sized))
-	for id, name := range formats {
-		f := quant.BlockNamed(name)
-		m[id] = &Type{ID: id, Name: f.Name, BlockLen: f.Len, BlockBytes: f.Size, Format: f}
+	m := map[uint32]*Type{}
+	for _, f := range quant.Blocks() {
+		m[f.Type] = &Type{ID: f.Type, Name: f.Name, BlockLen: f.Len, BlockBytes: f.Size, Format: f}
 	}
 	for i := range sized {
 		m[sized[i].ID] = &sized[i]

@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -15,6 +16,7 @@ import (
 // biases, whatever a block makes them of.
 type Block struct {
 	Name string // as in GGUF files
+	Type uint32 // its number in GGUF files
 	Len  int    // numbers of a block
 	Size int    // bytes of a block
 
@@ -24,34 +26,35 @@ type Block struct {
 	// blocks of 256 Whole has such codes: Minima are Least·Scales then, and DMin is D. Of blocks of
 	// 32 products may take them. It is 0 where codes keep their sign.
 	Least int8
+	Table *Table // of codes of 4 bits; nil: codes stand for themselves
+	// Halves are the places of fp16 numbers in a block: what all scales are multiplied by, and what
+	// all biases are.
+	Halves []int
+	// Power means that a block has a power of two in place of Halves, see splitShort.
+	Power bool
+	Bits  int // of a code in blocks of 32: 4, 5 or 8
 
-	// split takes one block of 32 apart, see Split, and whole one of 256, see Whole; nil for
-	// others.
-	split func(codes []int8, scales, biases []float32, src []byte)
+	// whole takes a block of 256 apart but for D and DMin, see Whole; nil for others.
 	whole func(codes []int8, w *Whole, src []byte)
 	// widen widens any number of numbers; nil where Len is more.
 	widen func(dst []float32, src []byte)
 }
 
-// blocks lists the formats, from exact to coarse.
-var blocks = []*Block{
-	{Name: "F32", Len: 1, Size: 4, widen: unpackF32},
-	{Name: "BF16", Len: 1, Size: 2, widen: unpackBF16},
-	{Name: "F16", Len: 1, Size: 2, widen: unpackF16},
-	{Name: "Q8_0", Len: 32, Size: 34, Group: 32, split: splitQ8x0},
-	{Name: "Q6_K", Len: 256, Size: 210, Group: 16, Least: 32, whole: wholeQ6K},
-	{Name: "Q5_1", Len: 32, Size: 24, Group: 32, Biased: true, split: splitQ5x1},
-	{Name: "Q5_0", Len: 32, Size: 22, Group: 32, Least: 16, split: splitQ5x0},
-	{Name: "Q5_K", Len: 256, Size: 176, Group: 32, Biased: true, whole: wholeQ5K},
-	{Name: "Q4_1", Len: 32, Size: 20, Group: 32, Biased: true, split: splitQ4x1},
-	{Name: "Q4_0", Len: 32, Size: 18, Group: 32, Least: 8, split: splitQ4x0},
-	{Name: "Q4_K", Len: 256, Size: 144, Group: 32, Biased: true, whole: wholeQ4K},
-	{Name: "IQ4_NL", Len: 32, Size: 18, Group: 32, split: splitIQ4NL},
-	{Name: "IQ4_XS", Len: 256, Size: 136, Group: 32, whole: wholeIQ4XS},
-	{Name: "MXFP4", Len: 32, Size: 17, Group: 32, Least: 12, split: splitMXFP4},
-	{Name: "Q3_K", Len: 256, Size: 110, Group: 16, Least: 4, whole: wholeQ3K},
-	{Name: "Q2_K", Len: 256, Size: 84, Group: 16, Biased: true, whole: wholeQ2K},
+// Table is what codes of 4 bits stand for.
+type Table struct {
+	Name   string // of constants in generated code
+	Values [16]int8
 }
+
+// blocks lists the formats, from exact to coarse.
+var blocks = func() (all []*Block) {
+	for i := range codings {
+		if b := cmp.Or(codings[i].plain, codings[i].block); b != nil {
+			all = append(all, b)
+		}
+	}
+	return all
+}()
 
 // Whole is what a block of 256 numbers has beside its codes, which are 16 at a time code·Scales·D -
 // Minima·DMin. Groups of 32 have two entries of one number. Codes have no sign where there are
@@ -108,7 +111,7 @@ func (b *Block) Split(codes []int8, scales, biases []float32, src []byte) {
 		return
 	}
 	for ; len(codes) > 0; codes, scales, src = codes[b.Len:], scales[each:], src[b.Size:] {
-		b.split(codes[:b.Len:b.Len], scales[:each:each], biases, src[:b.Size:b.Size])
+		b.splitShort(codes[:b.Len:b.Len], scales[:each:each], biases, src[:b.Size:b.Size])
 		if b.Biased {
 			biases = biases[each:]
 		}
@@ -119,7 +122,15 @@ func (b *Block) Split(codes []int8, scales, biases []float32, src []byte) {
 // element for each block.
 func (b *Block) Whole(codes []int8, wholes []Whole, src []byte) {
 	for i := range wholes {
-		b.whole(codes[i*b.Len:(i+1)*b.Len], &wholes[i], src[i*b.Size:(i+1)*b.Size])
+		w, from := &wholes[i], src[i*b.Size:(i+1)*b.Size]
+		b.whole(codes[i*b.Len:(i+1)*b.Len], w, from)
+		w.D = half(from[b.Halves[0]:])
+		switch {
+		case b.Biased:
+			w.DMin = half(from[b.Halves[1]:])
+		case b.Least != 0:
+			w.center(int16(b.Least))
+		}
 	}
 }
 

@@ -27,7 +27,6 @@ func oneBit(b []byte, i int) int8 { return int8(b[i&31] >> (i >> 5) & 1) }
 // wholeQ2K: 16 bytes of scale and minimum (4 bits each), 64 of codes, d, dmin;
 // d·scale·code - dmin·minimum.
 func wholeQ2K(codes []int8, w *Whole, b []byte) {
-	w.D, w.DMin = half(b[80:]), half(b[82:])
 	for g, s := range b[:16] {
 		w.Scales[g], w.Minima[g] = int16(s&15), int16(s>>4)
 	}
@@ -38,7 +37,6 @@ func wholeQ2K(codes []int8, w *Whole, b []byte) {
 // d·(scale-32)·(code-4).
 func wholeQ3K(codes []int8, w *Whole, b []byte) {
 	s := b[96:108]
-	w.D = half(b[108:])
 	for g := range 16 { // the lower 4 bits of scales 0 to 7 are in low halves, of 8 to 15 in high ones
 		scale := s[g&7]>>(g>>3*4)&15 | s[8+g&3]>>(g>>2*2)&3<<4
 		w.Scales[g] = int16(scale) - 32
@@ -47,7 +45,6 @@ func wholeQ3K(codes []int8, w *Whole, b []byte) {
 	for i := range codes[:256] {
 		codes[i] += oneBit(b, i) << 2
 	}
-	w.center(4)
 }
 
 // center sets the minima of codes that stand for what they are above least.
@@ -83,9 +80,8 @@ func wholeQ5K(codes []int8, w *Whole, b []byte) {
 	}
 }
 
-// minima sets everything of 8 groups.
+// minima sets scales and minima of 8 groups.
 func (w *Whole) minima(b []byte) {
-	w.D, w.DMin = half(b), half(b[2:])
 	for i := range w.Scales {
 		s, m := sixBits(b[4:16], i/2)
 		w.Scales[i], w.Minima[i] = int16(s), int16(m)
@@ -95,7 +91,6 @@ func (w *Whole) minima(b []byte) {
 // wholeQ6K: 128 bytes of lower bits, 64 of the two highest bits, 16 signed scales, d;
 // d·scale·(code-32).
 func wholeQ6K(codes []int8, w *Whole, b []byte) {
-	w.D = half(b[208:])
 	for g, s := range b[192:208] {
 		w.Scales[g] = int16(int8(s))
 	}
@@ -104,14 +99,12 @@ func wholeQ6K(codes []int8, w *Whole, b []byte) {
 		low := int8(b[i>>7<<6|i&63] >> (i >> 6 & 1 * 4) & 15)
 		codes[i] = codes[i]<<4 | low
 	}
-	w.center(32)
 }
 
 // wholeIQ4XS: d, 16 bits of the highest two bits of 8 scales, 4 bytes of their lower bits, 128 of
 // codes; d·(scale-32)·iq4[code].
 func wholeIQ4XS(codes []int8, w *Whole, b []byte) {
 	high := binary.LittleEndian.Uint16(b[2:])
-	w.D = half(b)
 	for g := range 8 {
 		scale := b[4+g>>1]>>(g&1*4)&15 | byte(high>>(2*g)&3)<<4
 		w.Scales[2*g], w.Scales[2*g+1] = int16(scale)-32, int16(scale)-32

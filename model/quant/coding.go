@@ -3,6 +3,7 @@ package quant
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -11,43 +12,8 @@ import (
 // facts that they need from it. A Coding is an index in codings, the one place where it is defined.
 type Coding uint8
 
-// The codings.
-const (
-	CodingF32  Coding = iota // IEEE float32
-	CodingBF16               // the upper 16 bits of a float32
-	// Whole numbers in groups along the input axis that share a scale and a bias: w = q·scale +
-	// bias.
-	CodingQ2
-	CodingQ4
-	CodingQ8
-	// Floats of 4 bits, e2m1, in groups that share a power of two: MXFP4 of OCP's microscaling
-	// formats.
-	CodingMXFP4
-	// Whole numbers whose scales and biases are float32: what was published with float16 numbers,
-	// or with zero points, is seldom exact in bf16.
-	CodingQ4F
-	CodingQ8F
-	// Floats of 8 bits, e4m3, in groups that share a float32 scale.
-	CodingFP8
-	// Floats of 4 bits, e2m1, in groups that share a scale e4m3; a row has a float32 factor.
-	CodingNVFP4
-	// Numbers in the blocks of GGUF files, see Block: whatever they depend on is in the block.
-	CodingF16
-	CodingQ8x0
-	CodingQ6K
-	CodingQ5x1
-	CodingQ5x0
-	CodingQ5K
-	CodingQ4x1
-	CodingQ4x0
-	CodingQ4K
-	CodingIQ4NL
-	CodingIQ4XS
-	CodingMXFP4B
-	CodingQ3K
-	CodingQ2K
-	NumCodings = iota
-)
+// NumCodings is how many there are.
+const NumCodings = len(codings)
 
 // coding is a Coding's definition.
 type coding struct {
@@ -58,6 +24,7 @@ type coding struct {
 	// widen widens numbers that stand for themselves, or blocks; nil for codes.
 	widen func(dst []float32, src []byte)
 	block *Block // how numbers in blocks are stored; nil for others
+	plain *Block // what GGUF files call numbers that stand for themselves; nil for others
 
 	// The rest is of codes.
 	groups []int       // sizes of groups: inputs that share a scale
@@ -94,41 +61,6 @@ const noE8M0 = 255
 var scaleE8M0 = groupFloat{"U8", 1, func(b []byte) float32 { return e8m0(b[0]) }, func(b []byte) bool { return b[0] != noE8M0 }}
 
 var noBias = float32(math.Copysign(0, -1))
-
-// The sizes of groups of whole numbers.
-var affineGroups = []int{32, 64, 128}
-
-var codings = [NumCodings]coding{
-	CodingF32:   {name: "f32", dtype: "F32", word: 4, bits: 32, widen: unpackF32},
-	CodingBF16:  {name: "bf16", dtype: "BF16", word: 2, bits: 16, widen: unpackBF16},
-	CodingQ2:    {name: "q2", dtype: "U32", word: 4, bits: 2, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
-	CodingQ4:    {name: "q4", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
-	CodingQ8:    {name: "q8", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleBF16, biased: true, step: 1},
-	CodingMXFP4: {name: "mxfp4", dtype: "U32", word: 4, bits: 4, groups: []int{32}, scale: &scaleE8M0, values: e2m1[:], step: 0.5, least: -6},
-	CodingQ4F:   {name: "q4f", dtype: "U32", word: 4, bits: 4, groups: affineGroups, scale: &scaleF32, biased: true, step: 1},
-	CodingQ8F:   {name: "q8f", dtype: "U32", word: 4, bits: 8, groups: affineGroups, scale: &scaleF32, biased: true, step: 1},
-	CodingFP8:   {name: "fp8", dtype: "U32", word: 4, bits: 8, groups: []int{32, 128}, scale: &scaleF32, values: e4m3[:]},
-	CodingNVFP4: {name: "nvfp4", dtype: "U32", word: 4, bits: 4, groups: []int{16}, scale: &scaleE4M3, factor: true, values: e2m1[:], step: 0.5, least: -6},
-	CodingF16:   inBlocks("F16"),
-	CodingQ8x0:  inBlocks("Q8_0"), CodingQ6K: inBlocks("Q6_K"), CodingQ5x1: inBlocks("Q5_1"), CodingQ5x0: inBlocks("Q5_0"),
-	CodingQ5K: inBlocks("Q5_K"), CodingQ4x1: inBlocks("Q4_1"), CodingQ4x0: inBlocks("Q4_0"), CodingQ4K: inBlocks("Q4_K"),
-	CodingIQ4NL: inBlocks("IQ4_NL"), CodingIQ4XS: inBlocks("IQ4_XS"), CodingMXFP4B: inBlocks("MXFP4"), CodingQ3K: inBlocks("Q3_K"),
-	CodingQ2K: inBlocks("Q2_K"),
-}
-
-// inBlocks defines the coding of a Block. Its name in files is the block's. MXFP4 has two codings:
-// GGUF files have a scale beside its codes, others apart.
-func inBlocks(name string) coding {
-	b := BlockNamed(name)
-	d := coding{name: strings.ToLower(name), dtype: name, word: 1, widen: b.Unpack, block: b}
-	if name == "MXFP4" {
-		d.name = "mxfp4b"
-	}
-	if b.Len == 1 {
-		d.word, d.bits = b.Size, 8*b.Size
-	}
-	return d
-}
 
 // Codings returns the codings whose numbers are codes.
 func Codings() (all []Coding) {
@@ -215,6 +147,16 @@ func (f Format) NoNumber(scales []byte) int {
 		}
 	}
 	return -1
+}
+
+// NoCode returns the index of the first code of 8 bits that stands for no number, -1 if there is
+// none. Codes of fewer bits always stand for one.
+func (f Format) NoCode(codes []byte) int {
+	d := &codings[f.Coding()]
+	if d.bits != 8 || d.values == nil {
+		return -1
+	}
+	return slices.IndexFunc(codes, func(c byte) bool { return d.values[c] != d.values[c] })
 }
 
 // RowFactor returns the factor of row i of a list, 1 where rows have none.

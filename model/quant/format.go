@@ -39,12 +39,12 @@ func makeKinds() (all []kind) {
 
 // The formats without parameters.
 var (
-	F32  = formatOf(CodingF32, 0)  // IEEE float32
-	BF16 = formatOf(CodingBF16, 0) // the upper 16 bits of a float32
+	F32  = formatOf("f32", 0)  // IEEE float32
+	BF16 = formatOf("bf16", 0) // the upper 16 bits of a float32
 	// 4-bit floats in groups of 32 that share a power of two
-	MXFP4 = formatOf(CodingMXFP4, 32)
+	MXFP4 = formatOf("mxfp4", 32)
 	// 4-bit floats in groups of 16 that share an 8-bit float, and a factor of each row
-	NVFP4 = formatOf(CodingNVFP4, 16)
+	NVFP4 = formatOf("nvfp4", 16)
 )
 
 // Affine returns the format of whole numbers of 2, 4 or 8 bits in groups of 32, 64 or 128 inputs.
@@ -76,29 +76,26 @@ func AffineFormat(bits, group int) (Format, error) {
 
 // AffineF32 is AffineFormat for codes of 4 or 8 bits whose scales and biases are float32.
 func AffineF32(bits, group int) (Format, error) {
-	switch bits {
-	case 4:
-		return find(CodingQ4F, group)
-	case 8:
-		return find(CodingQ8F, group)
+	if bits != 4 && bits != 8 {
+		return Format{}, fmt.Errorf("quant: %d bits: codes with float32 scales must have 4 or 8", bits)
 	}
-	return Format{}, fmt.Errorf("quant: %d bits: codes with float32 scales must have 4 or 8", bits)
+	return find(fmt.Sprintf("q%df", bits), group)
 }
 
 // FP8 returns the format of 8-bit floats, e4m3, in groups of 32 or 128 inputs.
-func FP8(group int) (Format, error) { return find(CodingFP8, group) }
+func FP8(group int) (Format, error) { return find("fp8", group) }
 
-func find(c Coding, group int) (Format, error) {
+func find(coding string, group int) (Format, error) {
 	for i, k := range kinds {
-		if k.coding == c && k.group == group {
+		if codings[k.coding].name == coding && k.group == group {
 			return Format{id: uint8(i)}, nil
 		}
 	}
-	return Format{}, fmt.Errorf("quant: no format of %s in groups of %d inputs", c, group)
+	return Format{}, fmt.Errorf("quant: no format of %s in groups of %d inputs", coding, group)
 }
 
-func formatOf(c Coding, group int) Format {
-	f, err := find(c, group)
+func formatOf(coding string, group int) Format {
+	f, err := find(coding, group)
 	if err != nil {
 		panic(err)
 	}

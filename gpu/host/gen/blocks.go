@@ -1,16 +1,20 @@
 package main
 
 import (
+	"log"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // splitter writes the loop body that takes one block apart.
 type splitter struct {
 	*generator
+	block                      *quant.Block
 	codes, scales, biases, src reg.Register
 	wholes                     reg.Register   // of whole, in place of scales and biases
 	mask                       reg.VecVirtual // 15 in every byte
@@ -24,21 +28,27 @@ type splitter struct {
 	sixMasks [3]reg.GPVirtual
 }
 
-// splits are the writers of splitters' bodies, by the names of blocks.
-var splits = map[string]func(s *splitter){
-	"Q8_0": (*splitter).q8x0, "Q4_0": (*splitter).q4x0, "Q4_1": (*splitter).q4x1, "Q5_0": (*splitter).q5x0, "Q5_1": (*splitter).q5x1,
-	"IQ4_NL": (*splitter).iq4nl, "MXFP4": (*splitter).mxfp4, "Q2_K": (*splitter).q2k, "Q3_K": (*splitter).q3k, "Q4_K": (*splitter).q4k,
-	"Q5_K": (*splitter).q5k, "Q6_K": (*splitter).q6k, "IQ4_XS": (*splitter).iq4xs,
+// apart takes one block apart.
+func (s *splitter) apart() {
+	if s.block.Bits != 0 {
+		s.short()
+		return
+	}
+	split, ok := splits[s.block.Name]
+	if !ok {
+		log.Fatalf("gen: nothing takes blocks of %s apart", s.block)
+	}
+	split(s)
 }
 
 // split takes blocks apart: codes are bytes with a sign, and each group has a scale and perhaps a
 // bias.
 func (g *generator) split(f base.Func) {
 	b := f.Coding.Block()
-	s := &splitter{generator: g, codes: pointer("codes"), scales: pointer("scales"), biases: pointer("biases"), src: pointer("src")}
+	s := &splitter{generator: g, block: b, codes: pointer("codes"), scales: pointer("scales"), biases: pointer("biases"), src: pointer("src")}
 	s.mask = g.keep(g.bytes(15))
 	loop(f.Name+"_block", pointer("blocks"), func() {
-		splits[b.Name](s)
+		s.apart()
 		groups := b.Len / b.Group
 		ADDQ(U32(uint32(b.Size)), s.src)
 		ADDQ(U32(uint32(b.Len)), s.codes)
@@ -94,20 +104,19 @@ func (s *splitter) store(v reg.VecVirtual, disp int) {
 
 func (s *splitter) minusByte(v reg.VecVirtual, b byte) { VPSUBB(s.bytes(b), v, v) }
 
-// looked replaces codes of 4 bits by what they stand for.
-func (s *splitter) looked(name string, values [16]int8, v reg.VecVirtual) {
+// looked replaces codes of 4 bits by more than what they stand for.
+func (s *splitter) looked(more int8, v reg.VecVirtual) {
+	of := s.block.Table
+	name := of.Name
+	if more != 0 {
+		name += "Least"
+	}
 	table := s.keep(s.generator.table(name, 8, func(i int) Constant {
 		w := uint32(0)
 		for j := range 4 {
-			w |= uint32(uint8(values[i%4*4+j])) << (8 * j)
+			w |= uint32(uint8(of.Values[i%4*4+j]+more)) << (8 * j)
 		}
 		return U32(w)
 	}))
 	VPSHUFB(v, table, v)
 }
-
-// What the codes of IQ4_NL and IQ4_XS, and those of MXFP4 in halves, stand for.
-var (
-	iq4   = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
-	halfs = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
-)

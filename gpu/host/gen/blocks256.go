@@ -6,6 +6,12 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// splits are the writers of splitters' bodies for blocks of 256, by their names.
+var splits = map[string]func(s *splitter){
+	"Q2_K": (*splitter).q2k, "Q3_K": (*splitter).q3k, "Q4_K": (*splitter).q4k, "Q5_K": (*splitter).q5k, "Q6_K": (*splitter).q6k,
+	"IQ4_XS": (*splitter).iq4xs,
+}
+
 // eight stores 8 numbers: the integers in lanes times by.
 func (s *splitter) eight(v, by reg.VecVirtual, to reg.Register, disp int) {
 	VCVTDQ2PS(v, v)
@@ -245,7 +251,7 @@ func (s *splitter) iq4xs() {
 	}
 	for k := range 8 {
 		y := s.nibbles(8 + 16*k)
-		s.looked("iq4", iq4, y)
+		s.looked(0, y)
 		s.store(y, 32*k)
 	}
 }

@@ -6,24 +6,40 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-func (s *splitter) q8x0() {
-	s.number(0, s.scales)
-	y := YMM()
-	VMOVDQU(s.at(2), y)
-	s.store(y, 0)
+// short takes a block of 32 apart, whose row in package quant says how it is stored.
+func (s *splitter) short() {
+	b := s.block
+	if b.Power {
+		s.power()
+	} else {
+		s.number(b.Halves[0], s.scales)
+	}
+	if b.Biased {
+		s.number(b.Halves[1], s.biases)
+	}
+	s.store(s.shortCodes(), 0)
 }
 
-func (s *splitter) q4x0() {
-	s.number(0, s.scales)
-	y := s.nibbles(2)
-	s.minusByte(y, 8)
-	s.store(y, 0)
-}
-
-func (s *splitter) q4x1() {
-	s.number(0, s.scales)
-	s.number(2, s.biases)
-	s.store(s.nibbles(4), 0)
+// shortCodes returns the codes of a block of 32, with their sign.
+func (s *splitter) shortCodes() reg.VecVirtual {
+	b := s.block
+	var y reg.VecVirtual
+	switch b.Bits {
+	case 8:
+		y = YMM()
+		VMOVDQU(s.at(b.Size-32), y)
+	case 5:
+		y = s.fives(b.Size - 20)
+	default:
+		y = s.nibbles(b.Size - 16)
+	}
+	switch {
+	case b.Table != nil:
+		s.looked(0, y)
+	case b.Least != 0:
+		s.minusByte(y, byte(b.Least))
+	}
+	return y
 }
 
 // fives returns 32 codes of 5 bits: 32 highest bits, then 16 bytes as nibbles has them.
@@ -39,29 +55,9 @@ func (s *splitter) fives(disp int) reg.VecVirtual {
 	return y
 }
 
-func (s *splitter) q5x0() {
-	s.number(0, s.scales)
-	y := s.fives(2)
-	s.minusByte(y, 16)
-	s.store(y, 0)
-}
-
-func (s *splitter) q5x1() {
-	s.number(0, s.scales)
-	s.number(2, s.biases)
-	s.store(s.fives(4), 0)
-}
-
-func (s *splitter) iq4nl() {
-	s.number(0, s.scales)
-	y := s.nibbles(2)
-	s.looked("iq4", iq4, y)
-	s.store(y, 0)
-}
-
-// mxfp4 makes 2^(e-128) of the exponent e, which is not a normal number for 0 and 1, and no number
-// for 255.
-func (s *splitter) mxfp4() {
+// power stores 2^(e-128) of the exponent e as the scale: not a normal number for 0 and 1, and no
+// number for 255.
+func (s *splitter) power() {
 	e, scale, odd := GP32(), GP32(), GP32()
 	MOVBLZX(s.at(0), e)
 	MOVL(e, scale)
@@ -76,7 +72,4 @@ func (s *splitter) mxfp4() {
 	VMOVD(scale, x)
 	VMULSS(s.same("float", 0x3f000000), x, x)
 	VMOVSS(x, Mem{Base: s.scales})
-	y := s.nibbles(1)
-	s.looked("halves", halfs, y)
-	s.store(y, 0)
 }

@@ -30,7 +30,7 @@ func (g *generator) oneWhole(f base.Func) {
 		MOVQ(Mem{Base: a, Disp: disp}, r)
 		return r
 	}
-	s := &splitter{generator: g, wholes: field(rowWhole), src: field(rowW)}
+	s := &splitter{generator: g, block: b, wholes: field(rowWhole), src: field(rowW)}
 	s.mask = g.keep(g.bytes(15))
 	if b.Group == 32 && b.Biased {
 		for i, mask := range []uint64{0x3f3f3f3f3f3f3f3f, 0x0f0f0f0f0f0f0f0f, 0x3030303030303030} {
@@ -60,7 +60,7 @@ func (g *generator) oneWhole(f base.Func) {
 				d.scaled(&totals[n%2], q, disp/32, order)
 				n++
 			}
-			splits[b.Name](s)
+			s.apart()
 			d.addWhole(acc, totals, s)
 			ADDQ(U32(uint32(b.Size)), s.src)
 			ADDQ(U32(256), d.x)

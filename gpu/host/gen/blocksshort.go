@@ -10,7 +10,6 @@ import (
 	"github.com/mmcloughlin/avo/x86"
 
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
-	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // Offsets within eight groups of inputs as arrangeShort leaves them, and their size. Package host
@@ -115,9 +114,8 @@ func sumInts(v [shortPairs]reg.VecVirtual) reg.VecVirtual {
 // shortRow is what oneShort has of eight blocks of W and of X.
 type shortRow struct {
 	*splitter
-	block *quant.Block
-	x     reg.Register
-	ones  reg.VecVirtual // 1 in every 16 bits
+	x    reg.Register
+	ones reg.VecVirtual // 1 in every 16 bits
 	// The table of highest bits, or of powers of two.
 	values reg.Register
 }
@@ -131,13 +129,13 @@ func (g *generator) oneShort(f base.Func) {
 		MOVQ(Mem{Base: a, Disp: disp}, r)
 		return r
 	}
-	s := &shortRow{splitter: &splitter{generator: g, src: field(rowW)}, block: b}
+	s := &shortRow{splitter: &splitter{generator: g, block: b, src: field(rowW)}}
 	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
 	s.values = GP64()
-	switch b.Name {
-	case "Q5_0", "Q5_1":
+	switch {
+	case b.Bits == 5:
 		LEAQ(g.topBits(), s.values)
-	case "MXFP4":
+	case b.Power:
 		LEAQ(g.powersOfTwo(), s.values)
 	}
 	y, back := field(rowY), field(rowBack)
@@ -198,7 +196,7 @@ func (s *shortRow) eights() reg.VecVirtual {
 
 // narrow reports whether sums of 16 products of a code and an input fit in 16 bits: codes are at
 // most 15, inputs 127.
-func (s *shortRow) narrow() bool { return s.block.Name == "Q4_0" || s.block.Name == "Q4_1" }
+func (s *shortRow) narrow() bool { return s.block.Bits == 4 && s.block.Table == nil }
 
 // both returns the products of a pair of groups, added up to words if narrow, or to integers.
 func (s *shortRow) both(p int) reg.VecVirtual {
@@ -206,7 +204,7 @@ func (s *shortRow) both(p int) reg.VecVirtual {
 	x := func(half int) Mem { return Mem{Base: s.x, Disp: 64*p + 32*half} }
 	if s.block.Signed() { // of which inputs are relieved
 		for half, q := range []*reg.VecVirtual{&low, &high} {
-			if s.block.Name == "Q8_0" { // a code may be -128
+			if s.block.Bits == 8 { // a code may be -128
 				y := YMM()
 				VMOVDQU(x(half), y)
 				VPSIGNB(*q, y, y)
@@ -244,27 +242,20 @@ func (s *shortRow) halvesOf(p, disp int) reg.VecVirtual {
 // sign where the format has biases or a Least.
 func (s *shortRow) codesOf(p int) (low, high reg.VecVirtual) {
 	b := s.block
-	if b.Name == "Q8_0" {
+	if b.Bits == 8 {
 		return s.halvesOf(p, 2), s.halvesOf(p, 18)
 	}
 	low, high = s.halvesOf(p, b.Size-16), YMM()
 	VPSRLW(U8(4), low, high)
 	VPAND(s.mask, low, low)
 	VPAND(s.mask, high, high)
-	switch b.Name {
-	case "Q5_0", "Q5_1":
+	switch {
+	case b.Bits == 5:
 		VPOR(s.topsOf(p, 0), low, low)
 		VPOR(s.topsOf(p, 2), high, high)
-	case "IQ4_NL":
-		s.looked("iq4", iq4, low)
-		s.looked("iq4", iq4, high)
-	case "MXFP4":
-		values := halfs
-		for i := range values {
-			values[i] += b.Least
-		}
-		s.looked("halvesLeast", values, low)
-		s.looked("halvesLeast", values, high)
+	case b.Table != nil:
+		s.looked(b.Least, low)
+		s.looked(b.Least, high)
 	}
 	return low, high
 }
@@ -306,7 +297,7 @@ func (s *shortRow) topsOf(p, first int) reg.VecVirtual {
 // numbersOf returns the scales of eight blocks, and the biases if there are any.
 func (s *shortRow) numbersOf() (scale, bias reg.VecVirtual) {
 	switch {
-	case s.block.Name == "MXFP4":
+	case s.block.Power:
 		return s.powers(), nil
 	case s.block.Biased:
 		return s.twoHalves()
@@ -344,7 +335,7 @@ func (s *shortRow) twoHalves() (scale, bias reg.VecVirtual) {
 	return scale, bias
 }
 
-// powers returns 2^(e-128) of the exponents e of eight blocks, see mxfp4.
+// powers returns 2^(e-128) of the exponents e of eight blocks, see power.
 func (s *shortRow) powers() reg.VecVirtual {
 	four := func(first int) reg.VecVirtual {
 		y := YMM()

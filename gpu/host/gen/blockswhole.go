@@ -20,10 +20,10 @@ const (
 // whole is split with scales and minima as blocks of 256 have them.
 func (g *generator) whole(f base.Func) {
 	b := f.Coding.Block()
-	s := &splitter{generator: g, codes: pointer("codes"), wholes: pointer("wholes"), src: pointer("src")}
+	s := &splitter{generator: g, block: b, codes: pointer("codes"), wholes: pointer("wholes"), src: pointer("src")}
 	s.mask = g.keep(g.bytes(15))
 	loop(f.Name+"_block", pointer("blocks"), func() {
-		splits[b.Name](s)
+		s.apart()
 		ADDQ(U32(uint32(b.Size)), s.src)
 		ADDQ(U32(uint32(b.Len)), s.codes)
 		ADDQ(U32(wholeSize), s.wholes)

@@ -113,7 +113,7 @@ func (i ISA) Codings() []quant.Coding {
 
 // heights returns the numbers of rows of X that products of a coding take.
 func (i ISA) heights(c quant.Coding) []int {
-	if c.ScaleBytes() == 2 || c == quant.CodingMXFP4 {
+	if c.ScaleBytes() == 2 || c == quant.MXFP4.Coding() {
 		return i.Heights
 	}
 	return i.Few
@@ -212,30 +212,26 @@ func Functions(isa ISA) []Func {
 	vectors("delta", "(state, keys, gates, v, y []float32, vStride, yStride int)",
 		fmt.Sprintf("takes %d rows of state through len(gates)/4 rows of [key, query] and [decay, β, key·query, unused].", isa.Lanes))
 	if isa.Blocks {
-		blocks(add)
+		blocks(isa, add)
 	}
 	vectors("touch", "(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
 	return all
 }
 
 // blocks adds the functions for blocks of GGUF files.
-func blocks(add func(family, kind, signature, doc string) *Func) {
-	for c := range quant.Coding(quant.NumCodings) {
-		if b := c.Block(); b != nil && b.Len > 1 {
-			f := add("blocks", "split", "(codes *int8, scales, biases *float32, src *byte, blocks int)",
-				fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Split.", b))
-			f.Name, f.Coding = strings.Replace(f.Name, "split", "split"+strings.ReplaceAll(b.Name, "_", ""), 1), c
-			if b.Len == 32 {
-				f = add("blocks", "oneShort", "(a *byte)", fmt.Sprintf("multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.", b))
-				f.Name, f.Coding = strings.Replace(f.Name, "oneShort", "oneShort"+strings.ReplaceAll(b.Name, "_", ""), 1), c
-			}
-			if b.Len == 256 {
-				f = add("blocks", "whole", "(codes *int8, wholes, src *byte, blocks int)", fmt.Sprintf("takes blocks of %s apart, at least one, see quant.Block.Whole.", b))
-				f.Name, f.Coding = strings.Replace(f.Name, "whole", "whole"+strings.ReplaceAll(b.Name, "_", ""), 1), c
-				f = add("blocks", "oneWhole", "(a *byte)", fmt.Sprintf("multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.", b))
-				f.Name, f.Coding, f.Biased = strings.Replace(f.Name, "oneWhole", "oneWhole"+strings.ReplaceAll(b.Name, "_", ""), 1), c, !b.Signed()
-			}
+func blocks(isa ISA, add func(family, kind, signature, doc string) *Func) {
+	for _, c := range Blocks() {
+		b := c.Block()
+		of := func(kind, signature, doc string) *Func {
+			f := add("blocks", kind, signature, fmt.Sprintf(doc, b))
+			f.Name, f.Coding = OfBlock(isa, kind, c), c
+			return f
 		}
+		of("split", "(codes *int8, scales, biases *float32, src *byte, blocks int)", "takes blocks of %s apart, at least one, see quant.Block.Split.")
+		if b.Len == wholeBlock {
+			of("whole", "(codes *int8, wholes, src *byte, blocks int)", "takes blocks of %s apart, at least one, see quant.Block.Whole.")
+		}
+		of(oneRow(b), "(a *byte)", "multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.").Biased = !b.Signed()
 	}
 	for _, group := range []int{16, 32} {
 		for _, biased := range []bool{false, true} {
@@ -264,6 +260,32 @@ func blocks(add func(family, kind, signature, doc string) *Func) {
 	}
 	add("blocks", "arrangeShort", "(dst, x, of *byte, eights, least int)", "arranges eights of groups of 32 inputs, at least one, for oneShort kernels of a format with that Least, negated.")
 	add("blocks", "halves", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d fp16, at least 1, to dst.", UnpackInputs))
+}
+
+// wholeBlock is the length of blocks that are multiplied with whole scales.
+const wholeBlock = 256
+
+// Blocks returns the codings whose numbers are in blocks of several.
+func Blocks() (all []quant.Coding) {
+	for c := range quant.Coding(quant.NumCodings) {
+		if b := c.Block(); b != nil && b.Len > 1 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// oneRow is the kind of products of a format's rows, as they are stored, with one row of X.
+func oneRow(b *quant.Block) string {
+	if b.Len == wholeBlock {
+		return "oneWhole"
+	}
+	return "oneShort"
+}
+
+// OfBlock is the name of a function of a kind for a format in blocks.
+func OfBlock(isa ISA, kind string, c quant.Coding) string {
+	return kind + strings.ReplaceAll(c.Block().Name, "_", "") + isa.Suffix
 }
 
 // Arrange is the name of what arranges codes of c's bits.
