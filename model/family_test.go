@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testmodel"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
@@ -538,6 +539,20 @@ func TestKnown(t *testing.T) {
 		}
 		if model.Missing(string(a)) != "" {
 			t.Errorf("%s is supported, and the engine lacks %s for it", a, model.Missing(string(a)))
+		}
+	}
+}
+
+// Every family has random models, which are compared with the float64 model, and a checkpoint with
+// numbers of another program. Kimi K2 is DeepSeek V3 under another name.
+func TestFamiliesAreCompared(t *testing.T) {
+	for _, a := range model.Known() {
+		if !slices.Contains(testmodel.Archs(), a) {
+			t.Errorf("%s is not in the table of internal/testmodel", a)
+		}
+		of := func(name string) bool { return strings.HasPrefix(name, string(a)+"/") }
+		if a != model.KimiK2 && !slices.ContainsFunc(fixtures.All(), of) {
+			t.Errorf("%s has no checkpoint in internal/fixtures", a)
 		}
 	}
 }

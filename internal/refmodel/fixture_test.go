@@ -9,38 +9,6 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
-// fixture is one checkpoint and how far its float32 reference is from a float64 evaluation of the
-// same file by a second, independent program (the testdata README's figures, rounded up).
-type fixture struct {
-	name           string
-	logits, hidden float64
-}
-
-var all = []fixture{
-	{fixtures.Qwen35MoEBF16, 1.7e-4, 1.8e-4},
-	{fixtures.Qwen35MoEQ4, 1.4e-4, 1.4e-4},
-	{fixtures.Qwen3NextBF16, 8.5e-5, 9.3e-5},
-	{fixtures.Qwen3NextQ4, 4.5e-5, 3.3e-5},
-	{fixtures.Qwen3MoEBF16, 1.4e-5, 8.7e-6},
-	{fixtures.Qwen3MoEQ4, 1.4e-5, 7.9e-6},
-	{fixtures.DeepseekV3BF16, 9.3e-6, 9.2e-6},
-	{fixtures.DeepseekV3Q4, 1.4e-5, 1.8e-5},
-	{fixtures.DeepseekV3Q4KVB, 8.4e-6, 8.4e-6},
-	{fixtures.Glm4MoEBF16, 6.9e-6, 5.5e-6},
-	{fixtures.Glm4MoEAirBF16, 5.9e-6, 5.8e-6},
-	{fixtures.GlmMoEDSABF16, 7.9e-6, 1.2e-5},
-	{fixtures.GlmMoEDSASharedBF16, 8.3e-6, 1.1e-5},
-	{fixtures.DeepseekV32BF16, 1.1e-5, 7.4e-6},
-	{fixtures.MiniMaxM2BF16, 6.1e-6, 4.6e-6},
-	{fixtures.HyV3BF16, 9e-6, 1.4e-5},
-	{fixtures.MiniMaxM3BF16, 7.3e-6, 9.1e-6},
-	{fixtures.Step35BF16, 1e-5, 1.4e-5},
-	{fixtures.Mistral4BF16, 1.6e-5, 1.4e-5},
-	{fixtures.GptOssBF16, 6.5e-6, 6.5e-6},
-	{fixtures.GptOssMXFP4, 1e-5, 1.2e-5},
-	{fixtures.MiMoV2FlashBF16, 7.3e-6, 4.3e-6},
-}
-
 // numbers reads one array of a reference as rows of its last axis.
 func numbers(t *testing.T, r *fixtures.Numbers, name string) [][]float32 {
 	data, shape := r.F32(name)
@@ -72,19 +40,20 @@ func (w worst) rows(what string, got [][]float64, want [][]float32) {
 }
 
 func TestFixtures(t *testing.T) {
-	for _, f := range all {
-		t.Run(f.name, func(t *testing.T) {
-			m, err := Open(fixtures.Packed(t, f.name, 0))
+	for _, name := range fixtures.All() {
+		t.Run(name, func(t *testing.T) {
+			m, err := Open(fixtures.Packed(t, name, 0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := fixtures.Reference(t, f.name)
+			r := fixtures.Reference(t, name)
 			w := worst{}
-			for _, p := range fixtures.Prompts(f.name) {
+			for _, p := range fixtures.Prompts(name) {
 				checkPrompt(t, m, r, p, w)
 			}
 			t.Logf("largest differences: %v", w)
-			limits := map[string]float64{"logits": f.logits, "hidden": f.hidden, "final": f.hidden, "decode": f.logits, "inter": f.hidden,
+			logits, hidden := fixtures.Off(name)
+			limits := map[string]float64{"logits": logits, "hidden": hidden, "final": hidden, "decode": logits, "inter": hidden,
 				"state": 2e-6, "weights": 2e-5}
 			for what, d := range w {
 				if d > limits[what] {

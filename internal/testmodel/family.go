@@ -96,6 +96,17 @@ func of(a model.Arch) family {
 	return family{arch: a}
 }
 
+// Published returns what checkpoints of a family call a tensor that has this name in most.
+func Published(a model.Arch, name string) string {
+	if r := of(a).rename; r != nil {
+		return r.Replace(name)
+	}
+	return name
+}
+
+// ZeroCentred reports whether checkpoints of a family have norms as w of 1+w as they were trained.
+func ZeroCentred(a model.Arch) bool { return of(a).has&(linear|zeroCentred) != 0 }
+
 // has reports whether the Spec's family has a trait.
 func (s *Spec) has(t trait) bool { return of(s.Arch).has&t != 0 }
 

@@ -27,9 +27,7 @@ type drawn struct {
 
 // add adds a tensor, under the family's name for it.
 func (l *list) add(d drawn) {
-	if rename := of(l.spec.Arch).rename; rename != nil {
-		d.name = rename.Replace(d.name)
-	}
+	d.name = Published(l.spec.Arch, d.name)
 	l.out = append(l.out, d)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testmodel"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model"
@@ -33,36 +34,22 @@ func unpack(f quant.Format, rows, cols int, w, s, b []byte) []float32 {
 	return out
 }
 
-// minimax turns the names that a pack gives to a layer's experts into those of MiniMax-M2.
-var minimax = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.", ".block_sparse_moe.", ".gate_proj.", ".w1.", ".up_proj.", ".w3.", ".down_proj.", ".w2.")
+// names returns the names that a checkpoint may have for a tensor of a pack: its family's, with the
+// prefixes that checkpoints put before them. Experts may be stacked or apart, and those of M3 have
+// projections of other names than its dense layers.
+func names(a model.Arch, pack string) (all []string) {
+	for _, name := range []string{pack, strings.Replace(pack, ".switch_mlp.", ".experts.", 1), expertProjection.ReplaceAllString(pack, "$1.w_$2")} {
+		name = testmodel.Published(a, name)
+		all = append(all, name, "language_model."+name, "model.language_"+name)
+	}
+	return append(all, pack)
+}
 
-// minimax3 turns those of what is not a routed expert into those of MiniMax-M3.
-var minimax3 = strings.NewReplacer(".mlp.gate.e_score", ".block_sparse_moe.e_score", ".mlp.gate.", ".block_sparse_moe.gate.", ".mlp.shared", ".block_sparse_moe.shared")
+var expertProjection = regexp.MustCompile(`(\.experts\.\d+)\.(\w+_proj)`)
 
-// step turns the names of a pack into those of Step-3.5.
-var step = strings.NewReplacer(".mlp.gate.e_score_correction_bias", ".moe.router_bias", ".mlp.gate.", ".moe.gate.", ".mlp.shared_experts.", ".share_expert.",
-	".mlp.switch_mlp.", ".moe.")
-
-// hunyuan does so for Hy3.
-var hunyuan = strings.NewReplacer(".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")
-
-// miMo and gptOss do so for theirs.
-var (
-	miMo   = strings.NewReplacer(".self_attn.sinks", ".self_attn.attention_sink_bias")
-	gptOss = strings.NewReplacer(".mlp.gate.", ".mlp.router.")
-)
-
-// packed turns the names of all into those of a pack, but for the projections of experts.
-var packed = strings.NewReplacer(".block_sparse_moe.e_score", ".mlp.gate.e_score", ".block_sparse_moe.", ".mlp.",
-	".mlp.expert_bias", ".mlp.gate.e_score_correction_bias", ".mlp.router.gate.", ".mlp.gate.", ".mlp.shared_mlp.", ".mlp.shared_experts.",
-	".mlp.router.", ".mlp.gate.", ".attention_sink_bias", ".sinks",
-	".moe.router_bias", ".mlp.gate.e_score_correction_bias", ".moe.gate.", ".mlp.gate.", ".share_expert.", ".mlp.shared_experts.")
-
-// published returns a tensor by its name in the pack, with the prefixes that checkpoints put before
-// it and the names that MiniMax-M2 and M3, Hy3, MiMo and gpt-oss have for it.
-func published(c *safetensors.Checkpoint, name string) (safetensors.Tensor, bool) {
-	for _, n := range []string{name, "language_model." + name, "model.language_" + name, minimax.Replace(name), hunyuan.Replace(name), miMo.Replace(name), gptOss.Replace(name),
-		"language_model." + minimax.Replace(name), "language_model." + minimax3.Replace(name), step.Replace(name)} {
+// published returns a tensor by its name in the pack.
+func published(c *safetensors.Checkpoint, a model.Arch, pack string) (safetensors.Tensor, bool) {
+	for _, n := range names(a, pack) {
 		if t, ok := c.Tensor(n); ok {
 			return t, true
 		}
@@ -93,8 +80,8 @@ func TestConvertFixtures(t *testing.T) {
 			}
 			defer src.Close()
 			manifest := readManifest(t, dir)
-			zeroCentred := strings.HasSuffix(name, "bf16") && (p.cfg.Arch == model.Qwen35MoE || p.cfg.Arch == model.Qwen3Next || p.cfg.Arch == model.MiniMaxM3 || p.cfg.Arch == model.Step35)
-			same, shifted := 0, 0
+			zeroCentred := strings.HasSuffix(name, "bf16") && testmodel.ZeroCentred(p.cfg.Arch)
+			same, shifted, taken := 0, 0, map[string]bool{}
 			for pack, d := range manifest.Tensors {
 				if p.cfg.Arch.Checkpoint().InTurns && strings.Contains(pack, ".switch_mlp.") { // TestConvertTurns has them
 					continue
@@ -102,11 +89,12 @@ func TestConvertFixtures(t *testing.T) {
 				if p.cfg.Arch == model.Qwen3Next && regrouped.MatchString(pack) {
 					continue
 				}
-				x, ok := published(src, pack)
+				x, ok := published(src, p.cfg.Arch, pack)
 				if !ok {
 					t.Errorf("%s is not in the source", pack)
 					continue
 				}
+				taken[x.Name] = true
 				got := safetensors.Tensor{Name: pack, DType: d.DType, Shape: d.Shape, Data: p.w.Mapping()[d.Offset : d.Offset+d.Size]}
 				switch {
 				case zeroCentred && shiftable.MatchString(pack):
@@ -131,10 +119,8 @@ func TestConvertFixtures(t *testing.T) {
 				t.Errorf("%d tensors compared, %d shifted", same, shifted)
 			}
 			for _, full := range src.Names() {
-				pack := strings.TrimPrefix(strings.Replace(full, "model.language_model.", "model.", 1), "language_model.")
-				pack = packed.Replace(pack)
 				draft := strings.HasPrefix(full, fmt.Sprintf("model.layers.%d.", p.cfg.NumHiddenLayers))
-				if _, ok := manifest.Tensors[pack]; !ok && !draft && !elsewhere.MatchString(full) {
+				if !taken[full] && !draft && !elsewhere.MatchString(full) {
 					t.Errorf("%s is not in the pack", full)
 				}
 			}
@@ -170,7 +156,7 @@ func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 	t.Helper()
 	tensor := func(name string) safetensors.Tensor {
 		t.Helper()
-		x, ok := published(src, name)
+		x, ok := published(src, p.cfg.Arch, name)
 		if !ok {
 			t.Fatalf("the source has no %s", name)
 		}
@@ -180,8 +166,8 @@ func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 	slice := func(x safetensors.Tensor, e int) []byte { return x.Data[e*len(x.Data)/n : (e+1)*len(x.Data)/n] }
 	for _, layer := range p.x.Layers() {
 		at := fmt.Sprintf("model.layers.%d.mlp.", layer)
-		_, stacked := published(src, at+"switch_mlp.up_proj.weight")
-		_, fused := published(src, at+"experts.gate_up_proj")
+		_, stacked := published(src, p.cfg.Arch, at+"switch_mlp.up_proj.weight")
+		_, fused := published(src, p.cfg.Arch, at+"experts.gate_up_proj")
 		for e := range n {
 			var want []byte
 			switch {
@@ -194,7 +180,7 @@ func compareExperts(t *testing.T, p *pack, src *safetensors.Checkpoint) {
 						continue
 					}
 					for _, part := range []string{"weight", "scales", "biases"} {
-						if _, ok := published(src, at+"switch_mlp."+proj+"."+part); !ok && part != "weight" {
+						if _, ok := published(src, p.cfg.Arch, at+"switch_mlp."+proj+"."+part); !ok && part != "weight" {
 							continue // not quantised
 						}
 						want = append(want, slice(tensor(at+"switch_mlp."+proj+"."+part), e)...)

@@ -24,6 +24,27 @@ func open(t *testing.T, path string) *ggufmodel.Model {
 	return m
 }
 
+// Every family that GGUF files have a name for is read, and the page for users says so.
+func TestRules(t *testing.T) {
+	page, err := os.ReadFile("../../docs/convert.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, a := range model.Known() {
+		name := model.GGUFName(a)
+		if name == "" {
+			continue
+		}
+		if n++; !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/convert.md does not name %s", name)
+		}
+	}
+	if n != ggufmodel.RuleCount() {
+		t.Errorf("%d rules for %d families that have a name in GGUF files", ggufmodel.RuleCount(), n)
+	}
+}
+
 // A file says of its model what the config.json of the checkpoint says, of which it was made.
 func TestConfig(t *testing.T) {
 	if len(fixtures.GGUFs()) != ggufmodel.RuleCount() {
