@@ -117,7 +117,7 @@ func (t *attnTask) cutWide(x *executor, rows, last, ns int) bool {
 	if t.kvHeads == 1 || rows*group >= packedValues || t.valueDim != t.dim || t.chosen != nil {
 		return false
 	}
-	spread := threads > 1 && ns >= inlineNS
+	spread := !x.inline(ns)
 	tiles := len(t.segments)
 	if t.window > 0 && spread && tiles < x.spread() {
 		return false
@@ -149,7 +149,7 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 		t.perRow = 1
 	}
 	threads := x.threads
-	spread := threads > 1 && ns >= inlineNS
+	spread := !x.inline(ns)
 	if spread {
 		t.perRow = min(t.perRow, max(1, rows*t.kvHeads/x.spread()))
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -31,9 +32,17 @@ func (e *KernelError) Unwrap() error {
 	return err
 }
 
-// inlineNS is the work, in estimated nanoseconds, below which an operation runs on one thread:
-// handing it over costs a microsecond when the workers are awake and ten when they are parked.
-const inlineNS = 20_000
+// inline reports whether one of several threads does work of ns estimated nanoseconds by itself.
+// What the others would take from it must be worth handing it over: that costs two to three
+// microseconds and more with more threads, while they are awake as within a token. With two threads
+// others' work on their processors costs more, since whoever is held up has half of the job.
+func inline(threads, ns int) bool {
+	if threads == 1 {
+		return true
+	}
+	const heldUp, start, each = 10_000, 2_000, 100
+	return ns-ns/threads < max(heldUp/(threads-1), start+each*threads)
+}
 
 // executor runs operations one after the other. It keeps the memory and the tasks they need, so
 // that nothing is allocated in the steady state.
@@ -112,13 +121,16 @@ func (x *executor) yield() {
 	}
 }
 
+// inline is inline for as many threads as have processors. Others only take turns with them.
+func (x *executor) inline(ns int) bool { return inline(min(x.threads, runtime.NumCPU()), ns) }
+
 // do runs the first of ops and those after it that share its job, and returns how many.
 func (x *executor) do(ops []gpu.Op) int { return runs[ops[0].Kind()](x, ops) }
 
 // parallel runs all chunks of t, which take about ns nanoseconds together. It uses the pool if that
 // pays, and pauses between chunks if they take long.
 func (x *executor) parallel(t task, chunks, ns int) {
-	if x.threads == 1 || chunks == 1 || ns < inlineNS {
+	if chunks == 1 || x.inline(ns) {
 		for i := range chunks {
 			t.do(&x.scratch, i)
 		}

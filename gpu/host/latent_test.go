@@ -62,7 +62,7 @@ func TestLatentRound(t *testing.T) {
 		{128, 64, 64, 1e9, 0},
 		{20, 2, 64, 1e9, 2},
 		{20, 1, 64, 1e9, 0},
-		{20, 16, 64, inlineNS - 1, 0},
+		{20, 16, 64, 8000, 0},
 	} {
 		if got := latentRound(c.heads, c.spans, c.threads, c.ns); got != c.want {
 			t.Errorf("%d heads, %d spans, %d threads, %d ns: %d spans a round, want %d", c.heads, c.spans, c.threads, c.ns, got, c.want)

@@ -19,7 +19,7 @@ type latentSpans struct {
 // latentRound returns how many of a head's spans are a round, or 0 where heads are enough chunks
 // for the threads.
 func latentRound(heads, spans, threads, ns int) int {
-	if threads == 1 || ns < inlineNS || heads >= 2*threads || spans == 1 {
+	if inline(threads, ns) || heads >= 2*threads || spans == 1 {
 		return 0
 	}
 	const each = 4 // chunks for a thread

@@ -15,6 +15,22 @@ type taskFunc func(chunk int)
 
 func (f taskFunc) do(_ *scratch, chunk int) { f(chunk) }
 
+// TestInline checks from how much work on threads share it: with two of them from 20 µs, with many
+// from a few, which is what handing over costs.
+func TestInline(t *testing.T) {
+	for _, c := range []struct {
+		threads, ns int
+		want        bool
+	}{
+		{1, 1e9, true}, {2, 19_998, true}, {2, 20_000, false}, {4, 4_000, true}, {4, 5_000, false},
+		{16, 3_500, true}, {16, 4_000, false}, {64, 8_000, true}, {64, 9_000, false},
+	} {
+		if got := inline(c.threads, c.ns); got != c.want {
+			t.Errorf("%d threads, %d ns: inline is %t", c.threads, c.ns, got)
+		}
+	}
+}
+
 // TestPoolRunsEachChunkOnce runs jobs of every size with threads that take turns being slow.
 func TestPoolRunsEachChunkOnce(t *testing.T) {
 	for threads := 1; threads <= 5; threads++ {
