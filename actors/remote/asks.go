@@ -37,21 +37,23 @@ type pending struct {
 func (l *link) ask(a *stages.Ask) {
 	l.mu.Lock()
 	up := l.up
+	conn := l.conn
 	if up {
 		p := &pending{uses: slices.Clone(a.Uses), done: make([]bool, len(a.Uses)), left: len(a.Uses), sent: time.Now()}
 		for _, u := range a.Uses {
 			p.rows = append(p.rows, len(a.Plan.Uses[u].Pairs))
 		}
 		l.pending[a.ID] = p
-		f := frame.AppendAsk(nil, a.ID, l.c.cfg.Shape.Hidden, question(a, l.c.cfg.Shape.Hidden))
+		l.ours = frame.AppendAsk(l.ours[:0], a.ID, l.c.cfg.Shape.Hidden, question(a, l.c.cfg.Shape.Hidden))
 		l.figures.Asks++
-		l.figures.BytesOut += int64(len(f))
-		l.queue(f)
+		l.figures.BytesOut += int64(len(l.ours))
 	}
 	l.mu.Unlock()
 	if !up {
 		l.c.cfg.Send(stages.ExpertIO, &stages.ExpertsAnswered{Ask: a.ID, Err: errDown})
+		return
 	}
+	_, _ = conn.Write(l.ours) // an error ends the connection: serve tells
 }
 
 // question says what an ask asks: the rows that its uses need, each once.
@@ -98,7 +100,7 @@ func caller(b *stages.Batch) frame.Trace {
 }
 
 // take passes on what a host says.
-func (l *link) take(f *frame.Frame) error {
+func (l *link) take(r *frame.Reader, f *frame.Frame) error {
 	l.mu.Lock()
 	l.heard = time.Now()
 	l.figures.BytesIn += int64(len(f.Body))
@@ -116,6 +118,7 @@ func (l *link) take(f *frame.Frame) error {
 	case frame.Answer:
 		m, err := l.answer(f)
 		if m != nil {
+			r.Give() // the rows pass on
 			l.c.cfg.Send(stages.ExpertIO, m)
 		}
 		return err
@@ -192,7 +195,7 @@ func (l *link) down(conn net.Conn) {
 	_ = conn.Close()
 	l.mu.Lock()
 	up := l.up
-	l.up, l.conn, l.frames = false, nil, nil
+	l.up, l.conn = false, nil
 	l.mu.Unlock()
 	if up {
 		l.c.cfg.Send(stages.ExpertIO, &stages.HostChanged{Host: l.host})

@@ -1,7 +1,7 @@
 // Package remote asks expert hosts for what expert-IO wants of them: it is the shell of
 // stages.Outbox.Asks, as actors/expertmem is that of reads. It dials; nothing in it listens. The
-// other side is actors/remote/host, and actors/remote/frame says what both send;
-// actors/remote/secrets how they know each other.
+// other side is actors/remote/host, and actors/remote/frame says what both send,
+// actors/remote/wire how, and actors/remote/secrets how they know each other.
 //
 //	client.go  Client: all hosts of an engine
 //	link.go    one host: dialling, greeting, asks under way, and the end of a connection

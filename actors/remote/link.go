@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/wire"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -36,14 +37,13 @@ type link struct {
 	addr string
 	said string // the last trouble that was logged
 	room frame.Room
+	ours []byte // memory for asks; of whoever runs the stages
 
 	mu      sync.Mutex
 	conn    net.Conn // nil unless connected
 	up      bool     // expert-IO may ask
 	heard   time.Time
 	pending map[uint64]*pending
-	frames  [][]byte // to be written
-	wake    chan struct{}
 	figures stages.HostStats
 }
 
@@ -81,13 +81,7 @@ func (l *link) stop() {
 func (l *link) connect() error {
 	ctx, cancel := context.WithTimeout(l.c.done, dialPatience)
 	defer cancel()
-	var conn net.Conn
-	var err error
-	if t := l.c.cfg.TLS; t != nil {
-		conn, err = (&tls.Dialer{Config: t}).DialContext(ctx, "tcp", l.addr)
-	} else {
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp", l.addr)
-	}
+	conn, err := l.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,6 +99,29 @@ func (l *link) connect() error {
 	}
 	l.down(conn)
 	return err
+}
+
+// dial returns a connection to the host, by TLS if that is wished.
+func (l *link) dial(ctx context.Context) (net.Conn, error) {
+	tcp, err := new(net.Dialer).DialContext(ctx, "tcp", l.addr)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := wire.New(tcp.(*net.TCPConn), max(l.c.cfg.Patience, time.Second))
+	if err != nil || l.c.cfg.TLS == nil {
+		return conn, err
+	}
+	cfg := l.c.cfg.TLS.Clone()
+	if cfg.ServerName == "" {
+		if cfg.ServerName, _, err = net.SplitHostPort(l.addr); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	secure := tls.Client(conn, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
 }
 
 // greet says who asks, and has the host show that it computes the same bits.
@@ -139,15 +156,13 @@ func (l *link) greet(conn net.Conn, r *frame.Reader) error {
 
 // serve asks, and passes on answers, until the connection ends.
 func (l *link) serve(conn net.Conn, r *frame.Reader) error {
-	wake := make(chan struct{}, 1)
 	l.mu.Lock()
-	l.pending, l.frames, l.wake, l.up, l.heard = make(map[uint64]*pending), nil, wake, true, time.Now()
+	l.pending, l.up, l.heard = make(map[uint64]*pending), true, time.Now()
 	l.mu.Unlock()
 	ended := make(chan struct{})
 	var others sync.WaitGroup
 	defer others.Wait()
 	defer close(ended)
-	others.Go(func() { l.write(conn, wake, ended) })
 	l.said = ""
 	l.c.cfg.Log.Info("an expert host is used", "host", l.addr, "experts", l.room.Experts)
 	l.c.cfg.Send(stages.ExpertIO, &stages.HostChanged{Host: l.host, Experts: l.room.Experts, Asks: l.room.Asks})
@@ -155,7 +170,7 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	for {
 		f, err := r.Next()
 		if err == nil {
-			err = l.take(&f)
+			err = l.take(r, &f)
 		}
 		if err != nil {
 			_ = conn.Close()
@@ -174,26 +189,6 @@ func (l *link) quiet() time.Duration {
 	return time.Since(l.heard)
 }
 
-// write writes what is to be sent, until the connection ends.
-func (l *link) write(conn net.Conn, wake, ended chan struct{}) {
-	for {
-		select {
-		case <-wake:
-		case <-ended:
-			return
-		}
-		l.mu.Lock()
-		frames := net.Buffers(l.frames)
-		l.frames = nil
-		l.mu.Unlock()
-		_ = conn.SetWriteDeadline(time.Now().Add(max(l.c.cfg.Patience, time.Second)))
-		if _, err := frames.WriteTo(conn); err != nil {
-			_ = conn.Close()
-			return
-		}
-	}
-}
-
 // watch pings the host, and ends the connection if nothing comes back, and asks that take too long.
 func (l *link) watch(conn net.Conn, ended chan struct{}) {
 	t := time.NewTicker(l.c.cfg.Patience / pingsWithin)
@@ -208,23 +203,7 @@ func (l *link) watch(conn net.Conn, ended chan struct{}) {
 			_ = conn.Close()
 			return
 		}
-		l.post(frame.AppendEmpty(nil, frame.Ping, 0))
+		_, _ = conn.Write(frame.AppendEmpty(nil, frame.Ping, 0))
 		l.endSlow()
-	}
-}
-
-// post has a frame written. It does not wait.
-func (l *link) post(f []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue(f)
-}
-
-// queue is post, for who holds l.mu.
-func (l *link) queue(f []byte) {
-	l.frames = append(l.frames, f)
-	select {
-	case l.wake <- struct{}{}:
-	default: // it is awake
 	}
 }

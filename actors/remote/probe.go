@@ -43,6 +43,7 @@ func (p *Probe) compare(conn net.Conn, r *frame.Reader, hidden int) error {
 		if err != nil {
 			return err
 		}
+		r.Give() // got has the rows
 		for _, i := range a.Uses {
 			got[i], a.Rows = a.Rows[:rows[i]*hidden], a.Rows[rows[i]*hidden:]
 			left--

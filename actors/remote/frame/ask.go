@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -152,23 +153,29 @@ type Reply struct {
 	Rows []float32 // [rows of the first, rows of the next …, hidden]
 }
 
-// AppendAnswer appends an Answer.
-func AppendAnswer(dst []byte, id uint64, r *Reply) []byte {
-	from := len(dst)
-	dst = begin(dst, Answer, id)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(r.Uses)))
-	for _, d := range []time.Duration{r.Waited, r.Read, r.Computed} {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(max(d, 0)))
-	}
-	for _, u := range r.Uses {
+// MakeAnswer makes an Answer for some of an ask's experts in memory that it may use, and returns it
+// with where its n output numbers belong. Spend sets what it says of time.
+func MakeAnswer(memory []byte, id uint64, uses []int32, n int) (answer []byte, rows []float32) {
+	dst := begin(memory[:0], Answer, id)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(uses)))
+	dst = append(dst, make([]byte, answerFixed-8)...)
+	for _, u := range uses {
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(u))
 	}
-	dst = pad(dst, from)
-	return end(append(dst, bytesOf(r.Rows)...), from)
+	dst = pad(dst, 0)
+	values := len(dst)
+	dst = slices.Grow(dst, 4*n)[:values+4*n]
+	return end(dst, 0), floatsOf(dst[values:])
 }
 
-// Reply reads an Answer to an ask whose experts have so many rows each. What it returns has memory
-// of its own.
+// Spend says in an Answer where its time went.
+func Spend(answer []byte, s Spent) {
+	for i, d := range []time.Duration{s.Waited, s.Read, s.Computed} {
+		binary.LittleEndian.PutUint64(answer[headerBytes+8+8*i:], uint64(max(d, 0)))
+	}
+}
+
+// Reply reads an Answer to an ask whose experts have so many rows each. Its Rows are the frame's.
 func (f *Frame) Reply(hidden int, rows []int) (*Reply, error) {
 	if f.Kind != Answer {
 		return nil, ErrKind
@@ -198,8 +205,7 @@ func (f *Frame) Reply(hidden int, rows []int) (*Reply, error) {
 	if len(b) != values+4*picks*hidden {
 		return nil, fmt.Errorf("%w: an answer of %d bytes, want %d", ErrContent, len(b), values+4*picks*hidden)
 	}
-	r.Rows = make([]float32, picks*hidden)
-	copy(bytesOf(r.Rows), b[values:])
+	r.Rows = floatsOf(b[values:])
 	return r, nil
 }
 
@@ -214,4 +220,10 @@ func pad(dst []byte, from int) []byte {
 // bytesOf returns the memory of numbers.
 func bytesOf(f []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f))
+}
+
+// floatsOf returns memory as numbers. It must lie as they do, which it does a multiple of 4 bytes
+// from the begin of what was allocated.
+func floatsOf(b []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

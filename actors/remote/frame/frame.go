@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ const (
 	// MaxBytes is the most bytes of a frame after its header. It bounds the picks of an ask
 	// (Shape.AskPicks).
 	MaxBytes = 4 << 20
+	// readBytes is how much is read beyond what is asked for: an ask of a row. The rest of a larger
+	// frame is read to where it belongs.
+	readBytes = 16 << 10
 	// MaxReason is the most bytes of a reason.
 	MaxReason = 512
 )
@@ -57,14 +61,17 @@ type Frame struct {
 // Reader reads frames. Its memory grows to the largest frame. Until Trust is called it takes only
 // what strangers may say: Hello, Welcome and Refused.
 type Reader struct {
-	r     io.Reader
+	r     *bufio.Reader
 	known bool
 	head  [headerBytes]byte
 	body  []byte
 }
 
 // NewReader returns a Reader of a stream.
-func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
+func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, readBytes)} }
+
+// Give gives the memory of the last frame to the caller: the next frame has other memory.
+func (r *Reader) Give() { r.body = nil }
 
 // Trust lets the Reader take frames of every kind.
 func (r *Reader) Trust() { r.known = true }

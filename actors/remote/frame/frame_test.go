@@ -52,6 +52,14 @@ func reader(b []byte) *Reader {
 	return r
 }
 
+// appendAnswer makes an answer as a host does.
+func appendAnswer(memory []byte, id uint64, r *Reply) []byte {
+	f, rows := MakeAnswer(memory, id, r.Uses, len(r.Rows))
+	copy(rows, r.Rows)
+	Spend(f, r.Spent)
+	return f
+}
+
 func read(t *testing.T, b []byte) Frame {
 	t.Helper()
 	f, err := reader(b).Next()
@@ -80,7 +88,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 		}
-		f = read(t, AppendAnswer([]byte("before")[:0], 9, a))
+		f = read(t, appendAnswer([]byte("before"), 9, a))
 		back, err := f.Reply(shape.Hidden, rows)
 		if err != nil || f.ID != 9 || !reflect.DeepEqual(back, a) {
 			t.Fatalf("an answer came as %+v, %v; want %+v", back, err, a)
@@ -123,7 +131,7 @@ func TestAskPicks(t *testing.T) {
 			for i := range q.Uses {
 				a.Uses, rows = append(a.Uses, int32(i)), append(rows, len(q.Uses[i].Rows))
 			}
-			f = read(t, AppendAnswer(nil, 1, a))
+			f = read(t, appendAnswer(nil, 1, a))
 			if _, err := f.Reply(hidden, rows); err != nil {
 				t.Errorf("hidden %d: the answer to %d picks of %d experts: %v", hidden, q.Picks(), len(q.Uses), err)
 			}
@@ -187,7 +195,7 @@ func resized(b []byte) []byte {
 func FuzzFrames(f *testing.F) {
 	r := rand.New(rand.NewPCG(2, 2))
 	f.Add(AppendAsk(AppendHello(nil, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
-	f.Add(AppendAnswer(AppendWelcome(nil, Room{1, 1}), 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)}))
+	f.Add(append(AppendWelcome(nil, Room{1, 1}), appendAnswer(nil, 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)})...))
 	f.Add(AppendReason(AppendEmpty(nil, Ping, 1), Refused, 0, "no"))
 	f.Fuzz(func(t *testing.T, stream []byte) { readAll(t, stream) })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,61 +25,15 @@ type conn struct {
 	h    *Host
 	net  net.Conn
 	asks atomic.Int32 // under way
-
-	mu     sync.Mutex
-	wake   sync.Cond
-	frames [][]byte // to be written
-	closed bool
 }
 
-func newConn(h *Host, c net.Conn) *conn {
-	x := &conn{h: h, net: c}
-	x.wake.L = &x.mu
-	return x
-}
+func newConn(h *Host, c net.Conn) *conn { return &conn{h: h, net: c} }
 
-// send has a frame written. It does not wait.
-func (c *conn) send(f []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.frames = append(c.frames, f)
-		c.wake.Signal()
-	}
-}
+// send has a frame sent. It does not wait, and the frame's memory is the caller's again.
+func (c *conn) send(f []byte) { _, _ = c.net.Write(f) } // an error ends the connection: serve tells
 
 // close ends the connection. What it has asked is computed and told to nobody.
-func (c *conn) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.closed, c.frames = true, nil
-		c.wake.Signal()
-		_ = c.net.Close()
-	}
-}
-
-// write writes what is sent, until the connection is closed.
-func (c *conn) write() {
-	for {
-		c.mu.Lock()
-		for len(c.frames) == 0 && !c.closed {
-			c.wake.Wait()
-		}
-		frames := net.Buffers(c.frames)
-		c.frames = nil
-		closed := c.closed
-		c.mu.Unlock()
-		if closed {
-			return
-		}
-		_ = c.net.SetWriteDeadline(time.Now().Add(writePatience))
-		if _, err := frames.WriteTo(c.net); err != nil {
-			c.close()
-			return
-		}
-	}
-}
+func (c *conn) close() { _ = c.net.Close() }
 
 // serve reads what an engine says until one side ends the connection, and returns why.
 func (c *conn) serve() error {
@@ -89,7 +42,6 @@ func (c *conn) serve() error {
 		return err
 	}
 	r.Trust()
-	go c.write()
 	for {
 		_ = c.net.SetReadDeadline(time.Now().Add(silence))
 		f, err := r.Next()
@@ -111,7 +63,7 @@ func (c *conn) serve() error {
 				return fmt.Errorf("an engine has more than %d asks under way", asks)
 			}
 			c.h.conns.work.Add(1)
-			c.h.inbox.put(&job{conn: c, ask: f.ID, question: q, arrived: time.Now()})
+			c.h.put(&job{conn: c, ask: f.ID, question: q, arrived: time.Now()})
 		default:
 			return frame.ErrKind
 		}

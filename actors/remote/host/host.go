@@ -31,7 +31,7 @@ type Host struct {
 
 	reserve int64 // bytes of memory that stay free
 
-	// Only the loop has these.
+	// Only who handles the inbox has these.
 	core    *expertio.Core
 	out     stages.Outbox
 	todo    []stages.Send // what the core has sent and nobody has handled yet
@@ -39,23 +39,22 @@ type Host struct {
 	last    stages.StepID
 	spare   []*dispatch.Bench // that are not in use
 	benches []*dispatch.Bench // all
+	answers [][]byte          // memory for answers
 
-	inbox   inbox
-	stopped chan struct{} // closed when the loop has ended
+	inbox inbox
 
 	conns conns
 }
 
 func newHost(cfg Config) *Host {
-	h := &Host{cfg: cfg, epoch: time.Now(), jobs: make(map[stages.StepID]*job), stopped: make(chan struct{})}
-	h.inbox.ready.L = &h.inbox.mu
+	h := &Host{cfg: cfg, epoch: time.Now(), jobs: make(map[stages.StepID]*job)}
+	h.inbox.stopped = make(chan struct{})
 	h.conns.open = make(map[*conn]bool)
 	return h
 }
 
-// start starts the loop, and keeps memory within what is available.
+// start keeps memory within what is available.
 func (h *Host) start() {
-	go h.loop()
 	h.memory.Govern(expertmem.Reserves{Machine: h.reserve}, 0)
 }
 
@@ -68,68 +67,79 @@ func (h *Host) Describe() string {
 	return fmt.Sprintf("%d of %d experts in %d MiB (%s), on %s", min(p.Slots, int(p.Bytes)/p.SlotBytes), int(p.Bytes)/p.SlotBytes, int64(min(p.Slots, int(p.Bytes)/p.SlotBytes))*int64(p.Stride)>>20, p.IO, h.cfg.Device.Name())
 }
 
-// inbox is what waits for the loop, without a bound of its own: reads, the device and credits bound
-// it. Whoever puts something in does not wait.
+// inbox is what the host has to handle, one item after the other, without a bound of its own:
+// reads, the device and credits bound it. Whoever puts something in handles it, and what comes
+// meanwhile, unless another goroutine does so already: no goroutine sleeps or wakes between an ask,
+// what expert-IO makes of it, and the device. Handling does not wait.
 type inbox struct {
-	mu    sync.Mutex
-	ready sync.Cond
-	items []any // a stages.Message for expert-IO, a *job, or a *wave that is done
-	ended bool
-	err   error // what broke the host
+	mu      sync.Mutex
+	items   []any // a stages.Message for expert-IO, a *job, or a *wave that is done
+	spare   []any // memory for items
+	running bool  // a goroutine handles items
+	ended   bool
+	err     error         // what broke the host
+	stopped chan struct{} // closed when it has ended and nobody handles anything any more
 }
 
-// put adds an item.
-func (b *inbox) put(item any) {
+// put adds an item, and handles all there are.
+func (h *Host) put(item any) {
+	b := &h.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.ended {
-		b.items = append(b.items, item)
-		b.ready.Signal()
+	if b.ended {
+		return
+	}
+	b.items = append(b.items, item)
+	if b.running {
+		return
+	}
+	b.running = true
+	for len(b.items) > 0 && !b.ended {
+		items := b.items
+		b.items = b.spare[:0]
+		b.mu.Unlock()
+		err := h.handleAll(items)
+		b.mu.Lock()
+		clear(items)
+		b.spare = items
+		if err != nil {
+			b.over(err)
+		}
+	}
+	b.running = false
+	if b.ended {
+		close(b.stopped)
 	}
 }
 
-// end ends the loop, because of an error or nil.
+// end ends the handling, because of an error or nil.
 func (b *inbox) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.ended {
-		b.ended, b.err = true, err
-		b.ready.Signal()
-	}
+	b.over(err)
 }
 
-// take waits for items, and takes them all in the memory of the ones before. ok is false at the
-// end.
-func (b *inbox) take(before []any) (items []any, ok bool) {
-	clear(before)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.items) == 0 && !b.ended {
-		b.ready.Wait()
-	}
+// over is end, for who holds b.mu.
+func (b *inbox) over(err error) {
 	if b.ended {
-		return nil, false
+		return
 	}
-	items, b.items = b.items, before[:0]
-	return items, true
+	b.ended, b.err = true, err
+	if !b.running {
+		close(b.stopped)
+	}
 }
 
-// loop handles one item after the other.
-func (h *Host) loop() {
-	defer close(h.stopped)
-	var items []any
-	for ok := true; ok; {
-		if items, ok = h.inbox.take(items); !ok {
-			break
-		}
-		for _, item := range items {
-			if err := h.handle(item); err != nil {
-				h.cfg.Logger.Error("the expert host is broken", "error", err)
-				h.inbox.end(err)
-				h.conns.closeAll()
-			}
+// handleAll handles items, up to an error.
+func (h *Host) handleAll(items []any) error {
+	for _, item := range items {
+		if err := h.handle(item); err != nil {
+			h.cfg.Logger.Error("the expert host is broken", "error", err)
+			h.conns.closeAll()
+			return err
 		}
 	}
+	return nil
 }
 
 func (h *Host) handle(item any) error {
@@ -207,7 +217,7 @@ func (h *Host) now() int64 { return int64(time.Since(h.epoch)) }
 // memoryHost is what the memory of experts needs of the host.
 type memoryHost struct{ h *Host }
 
-func (m memoryHost) Send(_ stages.StageID, msg stages.Message) { m.h.inbox.put(msg) }
+func (m memoryHost) Send(_ stages.StageID, msg stages.Message) { m.h.put(msg) }
 func (m memoryHost) At(t time.Time) int64                      { return int64(t.Sub(m.h.epoch)) }
 func (m memoryHost) Break(part string, err error)              { m.h.inbox.end(fmt.Errorf("%s: %w", part, err)) }
 
@@ -222,9 +232,7 @@ func (h *Host) release() error {
 		errs = append(errs, h.queue.Close())
 	}
 	h.inbox.end(nil)
-	if h.core != nil {
-		<-h.stopped
-	}
+	<-h.inbox.stopped
 	for _, b := range h.benches {
 		b.Release()
 	}

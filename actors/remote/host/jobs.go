@@ -27,7 +27,7 @@ type wave struct {
 	work     dispatch.Lent
 	commands gpu.Commands
 	bench    *dispatch.Bench
-	out      []float32
+	answer   []byte // with the outputs
 	sent     time.Time
 	err      error
 }
@@ -68,7 +68,8 @@ func (h *Host) waveResident(m *stages.WaveResident) {
 		picks += len(u.Rows)
 		w.work.Experts = append(w.work.Experts, dispatch.LentExpert{Expert: u.Expert, View: h.memory.View(m.Slots[i]), Rows: u.Rows})
 	}
-	w.out = make([]float32, picks*h.shape.Hidden)
+	var out []float32
+	w.answer, out = frame.MakeAnswer(h.memoryOf(), j.ask, w.uses, picks*h.shape.Hidden)
 	if n := len(h.spare) - 1; n >= 0 {
 		w.bench, h.spare = h.spare[n], h.spare[:n]
 	} else {
@@ -76,13 +77,13 @@ func (h *Host) waveResident(m *stages.WaveResident) {
 		h.benches = append(h.benches, w.bench)
 	}
 	w.commands.Urgent = j.question.Urgent
-	err := w.bench.Encode(&w.commands, &w.work, w.out)
+	err := w.bench.Encode(&w.commands, &w.work, out)
 	if err == nil {
 		var t gpu.Ticket
 		if t, err = h.queue.Submit(&w.commands); err == nil {
 			t.OnDone(func(err error) {
 				w.err = err
-				h.inbox.put(w)
+				h.put(w)
 			})
 			return
 		}
@@ -100,6 +101,7 @@ func (h *Host) waveDone(w *wave) error {
 // endWave answers, and gives back what the wave has held.
 func (h *Host) endWave(w *wave) {
 	h.spare = append(h.spare, w.bench)
+	defer h.keep(w.answer)
 	h.sendHome(w)
 	j := w.job
 	if h.jobs[j.step.ID] != j {
@@ -110,12 +112,27 @@ func (h *Host) endWave(w *wave) {
 		return
 	}
 	spent := frame.Spent{Waited: j.begun.Sub(j.arrived), Read: w.sent.Sub(j.begun), Computed: time.Since(w.sent)}
-	j.conn.send(frame.AppendAnswer(nil, j.ask, &frame.Reply{Spent: spent, Uses: w.uses, Rows: w.out}))
+	frame.Spend(w.answer, spent)
+	j.conn.send(w.answer)
 	if t := &j.question.Trace; t.Flags&1 != 0 {
 		h.cfg.Logger.Debug("experts were computed", "layer", j.step.Layer, "experts", len(w.uses), "waited", spent.Waited, "read", spent.Read, "computed", spent.Computed, "traceparent", t)
 	}
 	if w.resident.Last {
 		h.over(j)
+	}
+}
+
+// memoryOf returns memory for an answer, and keep keeps it for the next one.
+func (h *Host) memoryOf() (b []byte) {
+	if n := len(h.answers) - 1; n >= 0 {
+		b, h.answers = h.answers[n], h.answers[:n]
+	}
+	return b
+}
+
+func (h *Host) keep(b []byte) {
+	if len(h.answers) < ringDepth && cap(b) <= keepBytes {
+		h.answers = append(h.answers, b)
 	}
 }
 

@@ -41,6 +41,9 @@ const (
 	waveSlots, ringDepth = 64, 2
 	// asks is how many an engine may have under way.
 	asks = 16
+	// keepBytes is the largest answer whose memory is used again: one of some tokens, not of a
+	// prompt.
+	keepBytes = 1 << 20
 )
 
 // Open opens the experts of a model. The host takes no connections before Serve.

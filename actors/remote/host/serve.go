@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/wire"
 )
 
 // mostConns is how many connections a host has at once.
@@ -73,9 +74,13 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil || secure == nil {
-		return l, err
+	tcp, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	l := wire.Listener{Listener: tcp, Patience: writePatience}
+	if secure == nil {
+		return l, nil
 	}
 	return tls.NewListener(l, secure), nil
 }
@@ -84,7 +89,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 // returns nil after Close.
 func (h *Host) Serve(l net.Listener) error {
 	go func() {
-		<-h.stopped
+		<-h.inbox.stopped
 		_ = l.Close()
 	}()
 	for {
