@@ -85,17 +85,12 @@ func portableShort(a *blockArgs, biased bool) {
 	for r := range a.rows {
 		a.y[r] = [blockLanes]float32{}
 	}
-	a.add(biased, 0)
-}
-
-// add adds the groups of 32 inputs from input first on.
-func (a *blockArgs) add(biased bool, first int) {
 	codes, groups := unsafe.Slice((*int8)(a.codes), a.cols), a.cols/32
 	scales := unsafe.Slice((*float32)(a.scales), groups)
 	for r := range a.rows {
 		x := unsafe.Slice((*int8)(a.x[r]), a.cols)
 		of := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)
-		for g := first / 32; g < groups; g++ {
+		for g := range groups {
 			part := float32(float32(dotCodes(codes[32*g:32*(g+1)], x[32*g:])) * float32(scales[g]*of[2*g]))
 			if biased {
 				part += float32(unsafe.Slice((*float32)(a.biases), groups)[g] * of[2*g+1])
@@ -170,52 +165,12 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 		s.row.x, s.row.of = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[w.cols])
 		s.row.sums, s.row.whole = unsafe.Pointer(&x[w.cols+8*s.row.blocks]), &grow(&s.wholes, 1)[0]
 	} else {
-		k.arrangeRow(s, w.cols, x, b)
+		mem := growBytes(&s.arranged, arrangedBytes(w.cols))
+		k.arrangeRow(s, mem, w.cols, x, b)
+		s.row.x, s.row.back = unsafe.Pointer(&mem[0]), backBytes(w.cols, b)
 	}
 	one((*byte)(unsafe.Pointer(&s.row)))
 	return true
-}
-
-// shortEight is eight groups of 32 inputs of a row of X as kernels of blocks of 32 take them. The
-// generator knows the offsets of the fields.
-type shortEight struct {
-	// x has 64 inputs of groups p and p+4 for p from 0 to 3: the first 16 of both, then the others.
-	x           [wholeGroup]int8
-	scale, sums [blockLanes]float32 // s and S
-	less        [blockLanes]int32   // the sum of the int8 times the format's Least, negated
-}
-
-// shortRest is the last eight of a row whose groups are not eights. It has zeros where the eight
-// before had groups. Number i of order is the lane of the eight that is lane i of y, and mask tells
-// lanes that are.
-type shortRest struct {
-	shortEight
-	order, mask [blockLanes]uint32
-}
-
-// arrangeRow sets s.row to a row of X.
-func (k *kernels) arrangeRow(s *blockScratch, cols int, x []byte, b *quant.Block) {
-	const eightBytes = int(unsafe.Sizeof(shortEight{}))
-	eights, left := s.row.blocks, cols%wholeGroup/b.Len
-	mem := growBytes(&s.arranged, (eights+1)*eightBytes+int(unsafe.Sizeof(shortRest{})))
-	k.blocks.arrange(&mem[0], &x[0], &x[cols], eights, -int(b.Least))
-	s.row.x = unsafe.Pointer(&mem[0])
-	if left == 0 {
-		return
-	}
-	clear(s.last[:])
-	clear(s.of[:])
-	copy(s.last[wholeGroup-left*b.Len:], x[eights*wholeGroup:cols])
-	copy(s.of[8*(blockLanes-left):], x[cols+8*blockLanes*eights:cols+8*cols/b.Len])
-	rest := (*shortRest)(unsafe.Pointer(&mem[eights*eightBytes]))
-	k.blocks.arrange(&mem[eights*eightBytes], &s.last[0], &s.of[0], 1, -int(b.Least))
-	for i := range rest.order {
-		rest.order[i], rest.mask[i] = uint32(i+blockLanes-left)%blockLanes, 0
-		if i < left {
-			rest.mask[i] = ^uint32(0)
-		}
-	}
-	s.row.back = (blockLanes - left) * b.Size
 }
 
 // sumLanes adds up the lanes of a row of X.
@@ -227,6 +182,7 @@ func sumLanes(y *[blockLanes]float32) float32 {
 type blockScratch struct {
 	args           blockArgs
 	row            rowArgs
+	many           manyArgs
 	codes          []int8
 	scales, biases []float32
 	wholes         []quant.Whole
@@ -234,17 +190,18 @@ type blockScratch struct {
 	arranged []byte
 	last     [wholeGroup]byte
 	of       [8 * blockLanes]byte
+	apart    []byte // rows of W, see shortApart
 }
 
-// parts returns memory for a row of w that is taken apart.
-func (s *blockScratch) parts(w *matrix) (codes []int8, scales, biases []float32) {
+// parts returns memory for rows of w that are taken apart.
+func (s *blockScratch) parts(w *matrix, rows int) (codes []int8, scales, biases []float32) {
 	groups := w.cols / w.format.Block().Group
-	return grow(&s.codes, w.cols), grow(&s.scales, groups), grow(&s.biases, groups)
+	return grow(&s.codes, rows*w.cols), grow(&s.scales, rows*groups), grow(&s.biases, rows*groups)
 }
 
 // mulSplit is multiply for blocks with one row of X in float32.
 func (k *kernels) mulSplit(s *blockScratch, w *matrix, o0, o1 int, x, y []float32) {
-	codes, scales, biases := s.parts(w)
+	codes, scales, biases := s.parts(w, 1)
 	stored := &k.codings[w.format.Coding()]
 	for o := o0; o < o1; o++ {
 		stored.split(codes, scales, biases, w.row(o))
@@ -252,39 +209,77 @@ func (k *kernels) mulSplit(s *blockScratch, w *matrix, o0, o1 int, x, y []float3
 	}
 }
 
-// mulBlocks is multiply for blocks with X in int8. Each row of W is taken apart once for a block of
-// rows of X, which stays in the cache while all rows pass.
+// How blocks of several rows are multiplied: rows of W that are taken apart together, and bytes of
+// rows of X that stay in the first-level cache beside one of them.
+const (
+	apartRows  = 8
+	apartCache = 24 << 10
+)
+
+// besideW returns how many rows of X, of x bytes each, stay beside a row of W of w bytes.
+func besideW(x, w int) int { return min(max((apartCache-w)/x&^1, 2), blockTile) }
+
+// mulBlocks is multiply for blocks with X in int8. Some rows of W are taken apart together, for a
+// block of rows of X that stays in the cache while all rows pass.
 func (k *kernels) mulBlocks(s *blockScratch, w *matrix, o0, o1 int, in, out *rowList, i0, i1 int) {
 	b, stored := w.format.Block(), &k.codings[w.format.Coding()]
 	if i1-i0 == 1 && k.mulOne(s, w, o0, o1, in.bytes(i0), out.floats(i0)) {
 		return
 	}
-	codes, scales, biases := s.parts(w)
-	wholes := grow(&s.wholes, w.cols/b.Len)
-	a, multiply := &s.args, k.blocks.of(b)
-	a.codes, a.scales, a.biases, a.cols = unsafe.Pointer(&codes[0]), unsafe.Pointer(&scales[0]), unsafe.Pointer(&biases[0]), w.cols
-	if b.Len == wholeGroup {
-		a.scales, a.biases = unsafe.Pointer(&wholes[0]), nil
+	if stored.many != nil && w.cols >= wholeGroup {
+		k.mulShort(s, w, o0, o1, in, out, i0, i1)
+		return
 	}
-	per := max(blockTile, blockX/in.width)
+	a, multiply := &s.args, k.blocks.of(b)
+	a.cols = w.cols
+	tile, per := besideW(in.width, w.cols), max(blockTile, blockX/in.width)
 	for ; i0 < i1; i0 += per {
 		end := min(i0+per, i1)
-		for o := o0; o < o1; o++ {
-			if b.Len == wholeGroup {
-				stored.whole(codes, wholes, w.row(o))
-			} else {
-				stored.split(codes, scales, biases, w.row(o))
-			}
+		for o := o0; o < o1; o += apartRows {
+			rows := min(apartRows, o1-o)
+			s.takeApart(stored, w, o, rows)
 			for i := i0; i < end; i += a.rows {
-				a.rows = min(blockTile, end-i)
+				a.rows = min(tile, end-i)
 				for r := range a.rows {
 					a.x[r] = unsafe.Pointer(&in.bytes(i + r)[0])
 				}
-				multiply((*byte)(unsafe.Pointer(a)))
-				for r := range a.rows {
-					out.floats(i + r)[o] = sumLanes(&a.y[r])
+				for j := range rows {
+					s.point(w, j)
+					multiply((*byte)(unsafe.Pointer(a)))
+					for r := range a.rows {
+						out.floats(i + r)[o+j] = sumLanes(&a.y[r])
+					}
 				}
 			}
 		}
 	}
+}
+
+// takeApart takes rows of w from o on apart.
+func (s *blockScratch) takeApart(stored *codingKernels, w *matrix, o, rows int) {
+	b := w.format.Block()
+	codes, scales, biases := s.parts(w, apartRows)
+	blocks, groups := w.cols/b.Len, w.cols/b.Group
+	wholes := grow(&s.wholes, apartRows*blocks)
+	for j := range rows {
+		row := codes[j*w.cols:][:w.cols]
+		if b.Len == wholeGroup {
+			stored.whole(row, wholes[j*blocks:][:blocks], w.row(o+j))
+		} else {
+			stored.split(row, scales[j*groups:][:groups], biases[j*groups:][:groups], w.row(o+j))
+		}
+	}
+}
+
+// point sets s.args to row j of those that were taken apart.
+func (s *blockScratch) point(w *matrix, j int) {
+	b, a := w.format.Block(), &s.args
+	a.codes = unsafe.Pointer(&s.codes[:w.cols*(j+1)][w.cols*j])
+	if b.Len == wholeGroup {
+		n := w.cols / b.Len
+		a.scales, a.biases = unsafe.Pointer(&s.wholes[:n*(j+1)][n*j]), nil
+		return
+	}
+	n := w.cols / b.Group
+	a.scales, a.biases = unsafe.Pointer(&s.scales[:n*(j+1)][n*j]), unsafe.Pointer(&s.biases[:n*(j+1)][n*j])
 }

@@ -12,7 +12,7 @@ import (
 // order of the definition, and convert fp16 (F16C, which all processors with AVX2 have).
 
 var avx2Blocks = blockTable{
-	short: [2]blockKernel{finished(blockDotAVX2, false), finished(blockDotBiasedAVX2, true)},
+	short: portableBlocks.short, // of rows of fewer than eight blocks
 	whole: map[blockKind]blockKernel{
 		{16, true}: wholeDotG16BiasedAVX2, {32, false}: wholeDotG32AVX2, {32, true}: wholeDotG32BiasedAVX2,
 	},
@@ -25,17 +25,9 @@ type blockFunc struct {
 	oneRow blockKernel // see codingKernels
 	// whole takes blocks of 256 apart, see quant.Block.Whole; nil for others.
 	whole func(codes *int8, wholes, src *byte, blocks int)
-}
-
-// finished returns the kernel that adds the groups that eights leaves over.
-func finished(eights blockKernel, biased bool) blockKernel {
-	return func(p *byte) {
-		eights(p)
-		a := (*blockArgs)(unsafe.Pointer(p))
-		if first := a.cols &^ (blockLanes*32 - 1); first < a.cols {
-			a.add(biased, first)
-		}
-	}
+	// apart and many are as in codingKernels.
+	apart func(dst, src *byte, eights, back int)
+	many  blockKernel
 }
 
 // withBlocks returns the table with functions for blocks.
@@ -52,7 +44,7 @@ func withBlocks(t *codingTable) *codingTable {
 				splitBlocks(b, &codes[0], &scales[0], unsafe.SliceData(biases), &row[0], len(codes)/b.Len)
 			}
 			f := blockFuncs[c.String()]
-			t[c].oneRow = f.oneRow
+			t[c].oneRow, t[c].apart, t[c].many = f.oneRow, f.apart, f.many
 			if whole := f.whole; whole != nil {
 				t[c].whole = func(codes []int8, wholes []quant.Whole, row []byte) {
 					whole(&codes[0], (*byte)(unsafe.Pointer(&wholes[0])), &row[0], len(wholes))

@@ -9,6 +9,16 @@ package host
 //go:noescape
 func splitQ80AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// apartShortQ80AVX2 takes a row of blocks of Q8_0 apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortQ80AVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortQ80AVX2 multiplies a row of Q8_0 that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortQ80AVX2(a *byte)
+
 // oneShortQ80AVX2 multiplies rows of Q8_0, as they are stored, by one row of X. a points to a rowArgs.
 //
 //go:noescape
@@ -34,6 +44,16 @@ func oneWholeQ6KAVX2(a *byte)
 //go:noescape
 func splitQ51AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// apartShortQ51AVX2 takes a row of blocks of Q5_1 apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortQ51AVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortQ51AVX2 multiplies a row of Q5_1 that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortQ51AVX2(a *byte)
+
 // oneShortQ51AVX2 multiplies rows of Q5_1, as they are stored, by one row of X. a points to a rowArgs.
 //
 //go:noescape
@@ -43,6 +63,16 @@ func oneShortQ51AVX2(a *byte)
 //
 //go:noescape
 func splitQ50AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// apartShortQ50AVX2 takes a row of blocks of Q5_0 apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortQ50AVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortQ50AVX2 multiplies a row of Q5_0 that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortQ50AVX2(a *byte)
 
 // oneShortQ50AVX2 multiplies rows of Q5_0, as they are stored, by one row of X. a points to a rowArgs.
 //
@@ -69,6 +99,16 @@ func oneWholeQ5KAVX2(a *byte)
 //go:noescape
 func splitQ41AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// apartShortQ41AVX2 takes a row of blocks of Q4_1 apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortQ41AVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortQ41AVX2 multiplies a row of Q4_1 that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortQ41AVX2(a *byte)
+
 // oneShortQ41AVX2 multiplies rows of Q4_1, as they are stored, by one row of X. a points to a rowArgs.
 //
 //go:noescape
@@ -78,6 +118,16 @@ func oneShortQ41AVX2(a *byte)
 //
 //go:noescape
 func splitQ40AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// apartShortQ40AVX2 takes a row of blocks of Q4_0 apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortQ40AVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortQ40AVX2 multiplies a row of Q4_0 that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortQ40AVX2(a *byte)
 
 // oneShortQ40AVX2 multiplies rows of Q4_0, as they are stored, by one row of X. a points to a rowArgs.
 //
@@ -104,6 +154,16 @@ func oneWholeQ4KAVX2(a *byte)
 //go:noescape
 func splitIQ4NLAVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// apartShortIQ4NLAVX2 takes a row of blocks of IQ4_NL apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortIQ4NLAVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortIQ4NLAVX2 multiplies a row of IQ4_NL that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortIQ4NLAVX2(a *byte)
+
 // oneShortIQ4NLAVX2 multiplies rows of IQ4_NL, as they are stored, by one row of X. a points to a rowArgs.
 //
 //go:noescape
@@ -128,6 +188,16 @@ func oneWholeIQ4XSAVX2(a *byte)
 //
 //go:noescape
 func splitMXFP4AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// apartShortMXFP4AVX2 takes a row of blocks of MXFP4 apart for manyShort, eights of them, at least one.
+//
+//go:noescape
+func apartShortMXFP4AVX2(dst *byte, src *byte, eights int, back int)
+
+// manyShortMXFP4AVX2 multiplies a row of MXFP4 that apartShort has taken apart by rows of X. a points to a manyArgs.
+//
+//go:noescape
+func manyShortMXFP4AVX2(a *byte)
 
 // oneShortMXFP4AVX2 multiplies rows of MXFP4, as they are stored, by one row of X. a points to a rowArgs.
 //
@@ -218,16 +288,6 @@ func oneCodesG32BiasedAVX2(codes *int8, scales *float32, biases *float32, x *flo
 //
 //go:noescape
 func wholeDotG32BiasedAVX2(a *byte)
-
-// blockDotAVX2 multiplies a row of blocks of 32 by rows of X, as far as eights of them go. a points to a blockArgs.
-//
-//go:noescape
-func blockDotAVX2(a *byte)
-
-// blockDotBiasedAVX2 multiplies a row of blocks of 32 by rows of X, as far as eights of them go. a points to a blockArgs.
-//
-//go:noescape
-func blockDotBiasedAVX2(a *byte)
 
 // arrangeShortAVX2 arranges eights of groups of 32 inputs, at least one, for oneShort kernels of a format with that Least, negated.
 //

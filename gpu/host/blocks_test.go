@@ -18,6 +18,8 @@ func TestBlockArgs(t *testing.T) {
 	var r rowArgs
 	var e shortEight
 	var rest shortRest
+	var m manyArgs
+	var apart shortApart
 	for name, c := range map[string][2]uintptr{
 		"codes": {unsafe.Offsetof(a.codes), 0}, "scales": {unsafe.Offsetof(a.scales), 8}, "biases": {unsafe.Offsetof(a.biases), 16},
 		"cols": {unsafe.Offsetof(a.cols), 24}, "rows": {unsafe.Offsetof(a.rows), 32}, "x": {unsafe.Offsetof(a.x), 40},
@@ -27,6 +29,9 @@ func TestBlockArgs(t *testing.T) {
 		"of": {unsafe.Offsetof(r.of), 32}, "sums": {unsafe.Offsetof(r.sums), 40}, "y of a row": {unsafe.Offsetof(r.y), 48}, "whole": {unsafe.Offsetof(r.whole), 56},
 		"back":  {unsafe.Offsetof(r.back), 64},
 		"scale": {unsafe.Offsetof(e.scale), 256}, "sums of an eight": {unsafe.Offsetof(e.sums), 288}, "less": {unsafe.Offsetof(e.less), 320}, "an eight": {unsafe.Sizeof(e), 352},
+		"w of many": {unsafe.Offsetof(m.w), 0}, "eights": {unsafe.Offsetof(m.eights), 8}, "rest": {unsafe.Offsetof(m.rest), 16}, "rows of many": {unsafe.Offsetof(m.rows), 24},
+		"x of many": {unsafe.Offsetof(m.x), 32}, "y of many": {unsafe.Offsetof(m.y), 96},
+		"codes apart": {unsafe.Offsetof(apart.codes), 0}, "scales apart": {unsafe.Offsetof(apart.scale), 256}, "biases apart": {unsafe.Offsetof(apart.biases), 288}, "an eight apart": {unsafe.Sizeof(apart), 320},
 		"order": {unsafe.Offsetof(rest.order), 352}, "mask": {unsafe.Offsetof(rest.mask), 384},
 		"DMin": {unsafe.Offsetof(w.DMin), 68}, "a Whole": {unsafe.Sizeof(w), 72},
 	} {
@@ -153,18 +158,7 @@ func TestOneRow(t *testing.T) {
 					src[4*cols/b.Len*b.Size] = 255
 				}
 				for _, most := range []bool{false, true} {
-					x := make([]float32, cols)
-					for i := range x {
-						x[i] = float32(rng.NormFloat64())
-						if most {
-							x[i] = float32(math.Copysign(3, float64(x[i])))
-						}
-					}
-					record := make([]byte, recordBytes(cols, b.Len))
-					quantiseGo((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[cols])), &x[0], b.Len, cols/b.Len)
-					if b.Len == wholeGroup {
-						sumSixteens(record, cols)
-					}
+					record := roundedBeside(rng, b, cols, most)
 					w := matrix{rows: rows, cols: cols, format: quant.InBlock(b), rowBytes: b.Bytes(1, cols), weight: src}
 					in := rowList{mem: record, stride: len(record), width: len(record), int8s: true}
 					y, want := make([]float32, rows), make([]float32, rows)
@@ -181,10 +175,50 @@ func TestOneRow(t *testing.T) {
 					clear(y)
 					k.mulOne(&s, &w, 0, rows, record, y)
 					sameBits(t, fmt.Sprintf("%s, %d columns, most %v, together", k.name, cols, most), c, y, want)
+					manyRows(t, rng, k, &w, most)
 				}
 			}
 		}
 	}
+}
+
+// roundedBeside returns a random row of X in int8 as products with blocks of b take it. If most,
+// all are as large as they get.
+func roundedBeside(rng *rand.Rand, b *quant.Block, cols int, most bool) []byte {
+	x := make([]float32, cols)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+		if most {
+			x[i] = float32(math.Copysign(3, float64(x[i])))
+		}
+	}
+	record := make([]byte, recordBytes(cols, b.Len))
+	quantiseGo((*int8)(unsafe.Pointer(&record[0])), (*float32)(unsafe.Pointer(&record[cols])), &x[0], b.Len, cols/b.Len)
+	if b.Len == wholeGroup {
+		sumSixteens(record, cols)
+	}
+	return record
+}
+
+// manyRows compares products with more rows of X than a kernel takes at once with the definition.
+func manyRows(t *testing.T, rng *rand.Rand, k *kernels, w *matrix, most bool) {
+	const n = blockTile + 3
+	b := w.format.Block()
+	if b.Len == 32 && k.codings[w.format.Coding()].many == nil {
+		t.Errorf("%s has no kernel for rows of %s", k.name, b)
+		return
+	}
+	in := rowList{stride: recordBytes(w.cols, b.Len), width: recordBytes(w.cols, b.Len), int8s: true}
+	for range n {
+		in.mem = append(in.mem, roundedBeside(rng, b, w.cols, most)...)
+	}
+	var y [2][]float32
+	for i, k := range []*kernels{k, &portable} {
+		y[i] = make([]float32, n*w.rows)
+		out := rowList{mem: gpu.FloatBytes(y[i]), stride: 4 * w.rows, width: 4 * w.rows}
+		k.mulBlocks(new(blockScratch), w, 0, w.rows, &in, &out, 0, n)
+	}
+	sameBits(t, fmt.Sprintf("%s, %d columns, most %v, many rows", k.name, w.cols, most), w.format.Coding(), y[0], y[1])
 }
 
 // BenchmarkBlocks compares formats of GGUF files with the engine's own 4 bits, on matrices of real

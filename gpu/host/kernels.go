@@ -43,6 +43,11 @@ type codingKernels struct {
 	// oneRow multiplies rows of blocks of several numbers by one row of X in int8, see rowArgs;
 	// nil: they are taken apart first.
 	oneRow blockKernel
+	// apart takes a row of blocks of 32 apart for many: eights of them, and one more if back is not
+	// 0, see backBytes. many multiplies it by rows of X in int8, see manyArgs. nil: split and
+	// blockTable.short do.
+	apart func(dst, src *byte, eights, back int)
+	many  blockKernel
 	// oneSplit is one for a row that was taken apart; nil: it is widened first.
 	oneSplit func(codes []int8, scales, biases, x []float32) float32
 

@@ -58,17 +58,17 @@ var avx2Codings = codingsNamed(map[string]codingKernels{
 
 // blockFuncs are the functions of formats in blocks of several numbers, by their names.
 var blockFuncs = map[string]blockFunc{
-	"q8_0":   {oneRow: oneShortQ80AVX2},
+	"q8_0":   {oneRow: oneShortQ80AVX2, apart: apartShortQ80AVX2, many: manyShortQ80AVX2},
 	"q6_k":   {oneRow: oneWholeQ6KAVX2, whole: wholeQ6KAVX2},
-	"q5_1":   {oneRow: oneShortQ51AVX2},
-	"q5_0":   {oneRow: oneShortQ50AVX2},
+	"q5_1":   {oneRow: oneShortQ51AVX2, apart: apartShortQ51AVX2, many: manyShortQ51AVX2},
+	"q5_0":   {oneRow: oneShortQ50AVX2, apart: apartShortQ50AVX2, many: manyShortQ50AVX2},
 	"q5_k":   {oneRow: oneWholeQ5KAVX2, whole: wholeQ5KAVX2},
-	"q4_1":   {oneRow: oneShortQ41AVX2},
-	"q4_0":   {oneRow: oneShortQ40AVX2},
+	"q4_1":   {oneRow: oneShortQ41AVX2, apart: apartShortQ41AVX2, many: manyShortQ41AVX2},
+	"q4_0":   {oneRow: oneShortQ40AVX2, apart: apartShortQ40AVX2, many: manyShortQ40AVX2},
 	"q4_k":   {oneRow: oneWholeQ4KAVX2, whole: wholeQ4KAVX2},
-	"iq4_nl": {oneRow: oneShortIQ4NLAVX2},
+	"iq4_nl": {oneRow: oneShortIQ4NLAVX2, apart: apartShortIQ4NLAVX2, many: manyShortIQ4NLAVX2},
 	"iq4_xs": {oneRow: oneWholeIQ4XSAVX2, whole: wholeIQ4XSAVX2},
-	"mxfp4b": {oneRow: oneShortMXFP4AVX2},
+	"mxfp4b": {oneRow: oneShortMXFP4AVX2, apart: apartShortMXFP4AVX2, many: manyShortMXFP4AVX2},
 	"q3_k":   {oneRow: oneWholeQ3KAVX2, whole: wholeQ3KAVX2},
 	"q2_k":   {oneRow: oneWholeQ2KAVX2, whole: wholeQ2KAVX2},
 }

@@ -95,7 +95,11 @@ func folded(a, b reg.VecVirtual, low, high, add func(ops ...Op)) reg.VecVirtual 
 func (g *generator) sumWords(v [shortPairs]reg.VecVirtual) reg.VecVirtual {
 	a := folded(v[0], v[1], VPUNPCKLWD, VPUNPCKHWD, VPADDW)
 	b := folded(v[2], v[3], VPUNPCKLWD, VPUNPCKHWD, VPADDW)
-	sum := folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDW)
+	return g.besides(folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDW))
+}
+
+// besides adds up words 0 and 4 of each half, 1 and 5, and so on.
+func (g *generator) besides(sum reg.VecVirtual) reg.VecVirtual {
 	VPSHUFB(g.table("beside", 8, func(i int) Constant { // words 0 and 4, 1 and 5, …
 		w := uint32(2 * (i % 4))
 		return U32(w | (w+1)<<8 | (w+8)<<16 | (w+9)<<24)
@@ -118,6 +122,23 @@ type shortRow struct {
 	ones reg.VecVirtual // 1 in every 16 bits
 	// The table of highest bits, or of powers of two.
 	values reg.Register
+	// stored is where apartShort has left eight blocks; nil: they are in src, as they are stored.
+	stored reg.Register
+}
+
+// shortRow returns what takes blocks at src apart.
+func (g *generator) shortRow(f base.Func, src reg.Register) *shortRow {
+	b := f.Coding.Block()
+	s := &shortRow{splitter: &splitter{generator: g, block: b, src: src}}
+	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
+	s.values = GP64()
+	switch {
+	case b.Bits == 5:
+		LEAQ(g.topBits(), s.values)
+	case b.Power:
+		LEAQ(g.powersOfTwo(), s.values)
+	}
+	return s
 }
 
 // oneShort is blockDot for rows of W as they are stored and one row of X, with the lanes added up.
@@ -129,15 +150,7 @@ func (g *generator) oneShort(f base.Func) {
 		MOVQ(Mem{Base: a, Disp: disp}, r)
 		return r
 	}
-	s := &shortRow{splitter: &splitter{generator: g, block: b, src: field(rowW)}}
-	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
-	s.values = GP64()
-	switch {
-	case b.Bits == 5:
-		LEAQ(g.topBits(), s.values)
-	case b.Power:
-		LEAQ(g.powersOfTwo(), s.values)
-	}
+	s := g.shortRow(f, field(rowW))
 	y, back := field(rowY), field(rowBack)
 	loop(f.Name+"_row", field(rowRows), func() {
 		s.x = field(rowX)
@@ -156,12 +169,7 @@ func (g *generator) oneShort(f base.Func) {
 		TESTQ(back, back)
 		JZ(LabelRef(f.Name + "_whole"))
 		SUBQ(back, s.src)
-		eight(func(part reg.VecVirtual) {
-			order := YMM()
-			VMOVDQU(Mem{Base: s.x, Disp: shortSize}, order)
-			VPERMPS(part, order, part)
-			VANDPS(Mem{Base: s.x, Disp: shortSize + 32}, part, part)
-		})
+		eight(s.ofRest)
 		Label(f.Name + "_whole")
 		g.storeLanes(acc, y)
 	})
@@ -242,6 +250,12 @@ func (s *shortRow) halvesOf(p, disp int) reg.VecVirtual {
 // sign where the format has biases or a Least.
 func (s *shortRow) codesOf(p int) (low, high reg.VecVirtual) {
 	b := s.block
+	if s.stored != nil {
+		low, high = YMM(), YMM()
+		VMOVDQU(Mem{Base: s.stored, Disp: 64 * p}, low)
+		VMOVDQU(Mem{Base: s.stored, Disp: 64*p + 32}, high)
+		return low, high
+	}
 	if b.Bits == 8 {
 		return s.halvesOf(p, 2), s.halvesOf(p, 18)
 	}
@@ -297,6 +311,13 @@ func (s *shortRow) topsOf(p, first int) reg.VecVirtual {
 // numbersOf returns the scales of eight blocks, and the biases if there are any.
 func (s *shortRow) numbersOf() (scale, bias reg.VecVirtual) {
 	switch {
+	case s.stored != nil:
+		if scale = YMM(); s.block.Biased {
+			bias = YMM()
+			VMOVUPS(Mem{Base: s.stored, Disp: apartBiases}, bias)
+		}
+		VMOVUPS(Mem{Base: s.stored, Disp: apartScales}, scale)
+		return scale, bias
 	case s.block.Power:
 		return s.powers(), nil
 	case s.block.Biased:

@@ -111,7 +111,7 @@ func (g *generator) write(family string) {
 	for kind, write := range map[string]func(f base.Func){
 		"product": g.product, "quantise": g.quantise, "arrange": g.arrange, "arrangeScales": g.arrangeScales, "dotPeak": g.peak,
 		"unpack16": g.unpack, "plain": g.plain,
-		"split": g.split, "widenCodes": g.widenCodes, "whole": g.whole, "oneWhole": g.oneWhole, "oneShort": g.oneShort, "arrangeShort": g.arrangeShort, "blockDot": g.blockDot, "wholeDot": g.wholeDot, "oneCodes": g.oneCodes, "halves": g.halves,
+		"split": g.split, "widenCodes": g.widenCodes, "whole": g.whole, "oneWhole": g.oneWhole, "oneShort": g.oneShort, "apartShort": g.apartShort, "manyShort": g.manyShort, "arrangeShort": g.arrangeShort, "wholeDot": g.wholeDot, "oneCodes": g.oneCodes, "halves": g.halves,
 		"dot": g.dot, "norm": g.norm, "gatedNorm": g.gatedNorm, "add": g.add, "axpy": g.axpy, "merge": g.merge, "swiglu": g.swiglu,
 		"gate": g.gate, "combine": g.combine, "conv": g.conv, "rope": g.rope, "ropePairs": g.ropePairs, "dequantise": g.dequantise,
 		"widen8": g.widen8, "transpose8": g.transpose8, "transpose": g.transpose, "multiply": g.multiply,

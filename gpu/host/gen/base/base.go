@@ -228,6 +228,10 @@ func blocks(isa ISA, add func(family, kind, signature, doc string) *Func) {
 			return f
 		}
 		of("split", "(codes *int8, scales, biases *float32, src *byte, blocks int)", "takes blocks of %s apart, at least one, see quant.Block.Split.")
+		if b.Len == 32 {
+			of("apartShort", "(dst, src *byte, eights, back int)", "takes a row of blocks of %s apart for manyShort, eights of them, at least one.")
+			of("manyShort", "(a *byte)", "multiplies a row of %s that apartShort has taken apart by rows of X. a points to a manyArgs.")
+		}
 		if b.Len == wholeBlock {
 			of("whole", "(codes *int8, wholes, src *byte, blocks int)", "takes blocks of %s apart, at least one, see quant.Block.Whole.")
 		}
@@ -250,12 +254,6 @@ func blocks(isa ISA, add func(family, kind, signature, doc string) *Func) {
 			}
 			f = add("blocks", "wholeDot", "(a *byte)", fmt.Sprintf("multiplies a row of blocks of 256, in groups of %d, by rows of X. a points to a blockArgs.", group))
 			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "wholeDot", "wholeDot"+kind, 1), group, biased
-		}
-	}
-	for _, biased := range []bool{false, true} {
-		f := add("blocks", "blockDot", "(a *byte)", "multiplies a row of blocks of 32 by rows of X, as far as eights of them go. a points to a blockArgs.")
-		if f.Biased = biased; biased {
-			f.Name = strings.Replace(f.Name, "blockDot", "blockDotBiased", 1)
 		}
 	}
 	add("blocks", "arrangeShort", "(dst, x, of *byte, eights, least int)", "arranges eights of groups of 32 inputs, at least one, for oneShort kernels of a format with that Least, negated.")

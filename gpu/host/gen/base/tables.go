@@ -59,6 +59,9 @@ func writeBlocks(b *bytes.Buffer, isa ISA) {
 	b.WriteString("var blockFuncs = map[string]blockFunc{\n")
 	for _, c := range Blocks() {
 		fmt.Fprintf(b, "%q: {oneRow: %s", c, OfBlock(isa, oneRow(c.Block()), c))
+		if c.Block().Len == 32 {
+			fmt.Fprintf(b, ", apart: %s, many: %s", OfBlock(isa, "apartShort", c), OfBlock(isa, "manyShort", c))
+		}
 		if c.Block().Len == wholeBlock {
 			fmt.Fprintf(b, ", whole: %s", OfBlock(isa, "whole", c))
 		}
