@@ -21,7 +21,7 @@ import (
 // and 4-bit, and wants what a float64 forward pass written from the formulas gives.
 func TestRandomModels(t *testing.T) {
 	dev := device(t, 2)
-	n := testenv.Rounds(2, 3, 60)
+	n := testenv.Rounds(1, 2, 60)
 	for _, arch := range testmodel.Archs() {
 		t.Run(string(arch), func(t *testing.T) {
 			loosest := 0.0

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -13,10 +14,7 @@ import (
 // model's experts. Every speculative read ends once, and where routers are asked ahead fewer
 // experts are missing than without. The figures that it logs are those of docs/experiments.md.
 func TestDemoSpeculation(t *testing.T) {
-	tokens := 512
-	if testing.Short() {
-		tokens = 128
-	}
+	tokens := testenv.Rounds(128, 128, 512)
 	dev := device(t, 2)
 	all, _ := openDemo(t, dev, actors.Config{ExpertIO: actors.ExpertIOMmap})
 	memory := int64(all.Info().Slots/4) * int64((all.Info().SlotBytes+4095)/4096*4096)

@@ -24,7 +24,7 @@ const windowPage = 64
 func TestWindowRewind(t *testing.T) {
 	for i, name := range []string{fixtures.GptOssBF16, fixtures.MiMoV2FlashBF16, fixtures.Step35BF16} {
 		for k, kv := range kvFormats {
-			if testing.Short() && i%len(kvFormats) != k {
+			if testenv.Rounds(0, 0, 1) == 0 && i%len(kvFormats) != k {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s", name, kv), func(t *testing.T) { rewindWindows(t, name, kv) })

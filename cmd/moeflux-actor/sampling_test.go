@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // withGeneration returns the fixture model with a generation_config.json.
@@ -109,7 +110,7 @@ func TestConvertCarriesSampling(t *testing.T) {
 // The first text that a newcomer sees, whatever the seed: Go, and no line over and over.
 func TestDemoTextDoesNotLoop(t *testing.T) {
 	loops, short := 0, 0
-	const texts = 12
+	texts := testenv.Rounds(6, 6, 24)
 	for seed := range texts {
 		text := parseRun(t, mustCall(t, "", "run", "-p", "package main", "--seed", fmt.Sprint(seed), "--json")).Text
 		seen, lines, again := map[string]bool{}, 0, 0
@@ -131,7 +132,7 @@ func TestDemoTextDoesNotLoop(t *testing.T) {
 			short++
 		}
 	}
-	if loops+short > 2 {
+	if loops+short > texts/6 {
 		t.Errorf("%d of %d texts loop and %d are short", loops, texts, short)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	moeflux "github.com/moeflux/moeflux-actor"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/internal/testmodel"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/model"
@@ -171,7 +172,7 @@ func (c *client) post(t *testing.T, path string, body, to any) {
 // The second turn of an agent on a prompt of 10,000 tokens reads only what is new, in each API:
 // what the answers say of it, and what the engine has computed.
 func TestSecondTurn(t *testing.T) {
-	for _, spec := range agentModels {
+	for n, spec := range agentModels {
 		t.Run(string(spec.Arch), func(t *testing.T) {
 			m := openAgentModel(t, spec)
 			s, err := server.New(server.Options{Models: []server.Served{{Name: "agent", Model: m}}})
@@ -184,6 +185,9 @@ func TestSecondTurn(t *testing.T) {
 			defer c.close()
 			long := instructions(t, m)
 			for i, api := range agentAPIs {
+				if testenv.Rounds(0, 0, 1) == 0 && i%len(agentModels) != n {
+					continue // each API with one of the models
+				}
 				system := fmt.Sprintf("You are agent %d.\n", i) + long // what another has read is of no use
 				first := api.ask(t, c, system, []string{"What is in the file?"})
 				if first.prompt < agentTokens || first.known > 100 {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/convert"
 	"github.com/moeflux/moeflux-actor/io/safetensors"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -134,7 +136,10 @@ func TestConvertQuantisedChanges(t *testing.T) {
 					changed = append(changed, safetensors.Tensor{Name: name, DType: x.DType, Shape: shape, Data: x.Data})
 				}
 			}
-			for _, to := range changed {
+			for i, to := range changed {
+				if !testenv.Share(t, fmt.Sprint(form, name, i), 3) {
+					continue
+				}
 				c := &checkpoint{config: whole.config, tensors: maps.Clone(whole.tensors)}
 				if delete(c.tensors, name); to.Name != "" {
 					c.tensors[name] = to
@@ -152,7 +157,7 @@ func TestConvertQuantisedChanges(t *testing.T) {
 			}
 		}
 	}
-	if tries < 100 || done > tries/2 {
+	if tries < testenv.Rounds(30, 30, 100) || done > tries/2 {
 		t.Errorf("%d of %d changed checkpoints were taken", done, tries)
 	}
 }
