@@ -342,7 +342,7 @@ func TestFiguresOfEngines(t *testing.T) {
 	s.ComputeNS, s.DiskWaitNS, s.States.Evicted, s.States.Parked, s.Tracing.StepsLost = 115e9, 116e9, 117, 118, 119
 	s.States.Stored, s.States.Recalled, s.States.StoredDisk = 120, 121, 122
 	s.Hosts = []moeflux.HostStats{
-		{Addr: "10.0.0.2:8090", Up: true, Asks: 131, Failed: 132, Uses: 133, BytesOut: 134, BytesIn: 135, Answered: 136 * time.Second, Waited: 137 * time.Second, Read: 138 * time.Second, Computed: 139 * time.Second},
+		{Addr: "10.0.0.2:8090", Up: true, Asks: 131, Failed: 132, Hedges: 140, Uses: 133, BytesOut: 134, BytesIn: 135, Answered: 136 * time.Second, Waited: 137 * time.Second, Read: 138 * time.Second, Computed: 139 * time.Second},
 		{Addr: "10.0.0.3:8090", Asks: 141},
 	}
 	s.Layers = []moeflux.LayerStats{
@@ -374,7 +374,7 @@ func TestFiguresOfEngines(t *testing.T) {
 		want["moeflux_"+name+`{model_name="demo"}`] = n
 	}
 	for name, n := range map[string][2]float64{
-		"up": {1, 0}, "asks_total": {131, 141}, "asks_failed_total": {132, 0}, "experts_total": {133, 0}, "bytes_sent_total": {134, 0}, "bytes_received_total": {135, 0},
+		"up": {1, 0}, "asks_total": {131, 141}, "asks_failed_total": {132, 0}, "asks_hedged_total": {140, 0}, "experts_total": {133, 0}, "bytes_sent_total": {134, 0}, "bytes_received_total": {135, 0},
 		"answer_seconds_total": {136, 0}, "wait_seconds_total": {137, 0}, "read_seconds_total": {138, 0}, "compute_seconds_total": {139, 0},
 	} {
 		for i := range s.Hosts {

@@ -190,6 +190,7 @@
 //	ExpertsRead        read pool -> expert-IO  the end of one read; the slot's bytes come back
 //	ReadOverdue        read pool -> expert-IO  a read that does not end; its bytes stay away
 //	ExpertsAnswered    remote -> expert-IO     what an expert host has computed; rows pass on
+//	AskOverdue         remote -> expert-IO     an answer that is later than nearly all others
 //	HostChanged        remote -> expert-IO     an expert host may be asked, or not any more
 //	WaveResident       expert-IO -> dispatch   uses of a plan; their slots pass on
 //	WaveSubmitted      dispatch -> combine     the ticket; slots and, at the end, the plan pass on

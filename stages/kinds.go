@@ -61,6 +61,7 @@ const (
 	KindExpertsRead
 	KindReadOverdue
 	KindExpertsAnswered
+	KindAskOverdue
 	KindHostChanged
 	KindWaveResident
 	KindWaveSubmitted
@@ -128,6 +129,7 @@ var blanks = [NumKinds]Message{
 	KindExpertsRead:          (*ExpertsRead)(nil),
 	KindReadOverdue:          (*ReadOverdue)(nil),
 	KindExpertsAnswered:      (*ExpertsAnswered)(nil),
+	KindAskOverdue:           (*AskOverdue)(nil),
 	KindHostChanged:          (*HostChanged)(nil),
 	KindWaveResident:         (*WaveResident)(nil),
 	KindWaveSubmitted:        (*WaveSubmitted)(nil),

@@ -113,6 +113,8 @@ type Ask struct {
 	Step Step
 	Plan *RoutePlan // shared, read-only; the shell copies what it needs
 	Uses []int32    // of the plan, ascending; the core's
+	// Hedge means that another host was asked for these uses before, and is late.
+	Hedge bool
 }
 
 // Hurry says that a read that has been asked for has come to have a higher rank: somebody waits for

@@ -52,6 +52,7 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 func (s *HostStats) since(earlier *HostStats) HostStats {
 	d := *s
 	d.Asks -= earlier.Asks
+	d.Hedges -= earlier.Hedges
 	d.Failed -= earlier.Failed
 	d.Uses -= earlier.Uses
 	d.BytesOut -= earlier.BytesOut

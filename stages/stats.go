@@ -105,6 +105,7 @@ type HostStats struct {
 	Addr              string
 	Up                bool  // it can be asked now
 	Asks, Failed      int64 // asks, and those of them that went another way
+	Hedges            int64 // of the asks, those for what another host was late with
 	Uses              int64 // experts, each with all its rows, that it has computed
 	BytesOut, BytesIn int64
 	// Answered is how long asks took until all was answered, added up. Of that the host says that

@@ -125,6 +125,15 @@ type ExpertsAnswered struct {
 
 func (*ExpertsAnswered) MessageKind() Kind { return KindExpertsAnswered }
 
+// AskOverdue says that an answer is later than nearly all answers of its host are. The host still
+// answers. Remote to expert-IO.
+type AskOverdue struct {
+	Outside
+	Ask uint64
+}
+
+func (*AskOverdue) MessageKind() Kind { return KindAskOverdue }
+
 // AnsweredUse is the output of one expert for the rows that picked it.
 type AnsweredUse struct {
 	Use  int32     // index into Plan.Uses

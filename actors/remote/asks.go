@@ -23,11 +23,13 @@ var (
 
 // pending is an ask under way.
 type pending struct {
-	uses []int32 // of the plan
-	rows []int   // of each
-	done []bool  // of each
-	left int
-	sent time.Time
+	uses   []int32 // of the plan
+	rows   []int   // of each
+	done   []bool  // of each
+	left   int
+	sent   time.Time
+	urgent bool        // of a step that decodes
+	late   *time.Timer // tells that the answer is late; nil if nobody is told
 }
 
 // What follows keeps books with l.mu held, and tells stages without it: whoever sends a message may
@@ -45,7 +47,11 @@ func (l *link) ask(a *stages.Ask) {
 		}
 		l.pending[a.ID] = p
 		l.ours = frame.AppendAsk(l.ours[:0], a.ID, l.c.cfg.Shape.Hidden, question(a, l.c.cfg.Shape.Hidden))
+		l.expect(a, p)
 		l.figures.Asks++
+		if a.Hedge {
+			l.figures.Hedges++
+		}
 		l.figures.BytesOut += int64(len(l.ours))
 	}
 	l.mu.Unlock()
@@ -162,6 +168,7 @@ func (l *link) answer(f *frame.Frame) (*stages.ExpertsAnswered, error) {
 	l.figures.Computed += a.Computed
 	if p.left == 0 {
 		l.figures.Answered += time.Since(p.sent)
+		l.arrived(p)
 		delete(l.pending, f.ID)
 	}
 	return m, nil
@@ -174,6 +181,7 @@ func (l *link) fail(err error, which func(id uint64, p *pending) bool) {
 	for id, p := range l.pending {
 		if which(id, p) {
 			failed = append(failed, id)
+			p.forget()
 			delete(l.pending, id)
 		}
 	}
@@ -201,6 +209,7 @@ func (l *link) down(conn net.Conn) {
 		l.c.cfg.Send(stages.ExpertIO, &stages.HostChanged{Host: l.host})
 	}
 	l.fail(errDown, func(uint64, *pending) bool { return true })
+	l.telling.Wait()
 }
 
 // stats returns the host's figures.

@@ -45,6 +45,8 @@ type link struct {
 	heard   time.Time
 	pending map[uint64]*pending
 	figures stages.HostStats
+	usual   usual
+	telling sync.WaitGroup // who tells that an answer is late
 }
 
 // run dials the host again and again.

@@ -12,6 +12,7 @@ type HostCounts struct {
 	Up       bool   `json:"up"` // it can be asked now
 	Asks     int64  `json:"asks"`
 	Failed   int64  `json:"asks_failed"` // of these: answered by another host or the disk
+	Hedges   int64  `json:"asks_hedged"` // for what another host was late with
 	Uses     int64  `json:"expert_uses"` // that it has computed
 	BytesOut int64  `json:"bytes_sent"`
 	BytesIn  int64  `json:"bytes_received"`
@@ -26,7 +27,7 @@ type HostCounts struct {
 func hostsOf(s *actors.Stats) (all []HostCounts) {
 	for _, h := range s.Hosts {
 		all = append(all, HostCounts{
-			Addr: h.Addr, Up: h.Up, Asks: h.Asks, Failed: h.Failed, Uses: h.Uses, BytesOut: h.BytesOut, BytesIn: h.BytesIn,
+			Addr: h.Addr, Up: h.Up, Asks: h.Asks, Failed: h.Failed, Hedges: h.Hedges, Uses: h.Uses, BytesOut: h.BytesOut, BytesIn: h.BytesIn,
 			Answer: h.Answered.Seconds(), Wait: h.Waited.Seconds(), Read: h.Read.Seconds(), Compute: h.Computed.Seconds(),
 		})
 	}

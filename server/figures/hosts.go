@@ -31,6 +31,7 @@ var hostFigures = []hostFigure{
 	}},
 	{"moeflux.host_asks", "", "Asks of an expert host.", true, func(h *moeflux.HostStats) float64 { return float64(h.Asks) }},
 	{"moeflux.host_asks_failed", "", "Asks that went another way, to another host or to the disk.", true, func(h *moeflux.HostStats) float64 { return float64(h.Failed) }},
+	{"moeflux.host_asks_hedged", "", "Asks for what another host was late with.", true, func(h *moeflux.HostStats) float64 { return float64(h.Hedges) }},
 	{"moeflux.host_experts", "", "Uses of an expert that the host has computed.", true, func(h *moeflux.HostStats) float64 { return float64(h.Uses) }},
 	{"moeflux.host_bytes_sent", "", "Bytes that were sent to the host.", true, func(h *moeflux.HostStats) float64 { return float64(h.BytesOut) }},
 	{"moeflux.host_bytes_received", "", "Bytes that came from the host.", true, func(h *moeflux.HostStats) float64 { return float64(h.BytesIn) }},

@@ -3,6 +3,7 @@ package expertio
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing/record"
@@ -43,9 +44,9 @@ type host struct {
 type ask struct {
 	load    *load // nil: nobody wants the answer any more
 	host    int
-	uses    []int32
-	left    int // that are not answered
-	rows    int // picks of the uses
+	uses    []int32 // that are not answered
+	rows    int     // picks of the uses
+	late    bool    // the next hosts were asked, too
 	step    stages.StepID
 	layer   int
 	askedNS int64
@@ -115,39 +116,83 @@ func (c *Core) askFor(l *load, out *stages.Outbox) {
 	if !c.away.some {
 		return
 	}
-	var asks [MaxHosts]*ask // of each host, the one that is being made
-	first := c.away.last
+	batch := asking{load: l, first: c.away.last}
 	for i := range l.uses {
-		u, picks := &l.uses[i], len(l.plan.Uses[i].Pairs)
-		if !u.open() || picks > c.cfg.AskPicks {
+		u := &l.uses[i]
+		if !u.open() {
 			continue
 		}
 		h := int(c.away.owners[c.keyOf(l, i)])
 		if h != here && u.failed&(1<<h) != 0 {
 			h = c.owner(c.keyOf(l, i), u.failed)
 		}
-		if h == here {
+		if h != here && c.askOf(&batch, i, h) {
+			u.state = asked
+			l.left--
+		}
+	}
+	c.sendAsks(&batch, out)
+}
+
+// asking is asks that are being made for a load.
+type asking struct {
+	load  *load
+	first uint64         // the last ask before them
+	of    [MaxHosts]*ask // of each host, the one that is being made
+	hedge bool
+}
+
+// askOf adds a use to what a host is asked for, unless it has too many picks for an ask or the host
+// no credit.
+func (c *Core) askOf(b *asking, use, h int) bool {
+	picks := len(b.load.plan.Uses[use].Pairs)
+	if picks > c.cfg.AskPicks {
+		return false
+	}
+	a := b.of[h]
+	if a == nil || a.rows+picks > c.cfg.AskPicks {
+		if c.away.hosts[h].asks >= c.away.hosts[h].credits {
+			return false
+		}
+		a = &ask{load: b.load, host: h, step: b.load.step.ID, layer: b.load.step.Layer, askedNS: c.notes.now}
+		b.of[h] = a
+		c.away.hosts[h].asks++
+		c.away.last++
+		c.away.asks[c.away.last] = a
+	}
+	a.uses, a.rows = append(a.uses, int32(use)), a.rows+picks
+	b.load.uses[use].hosts++
+	return true
+}
+
+func (c *Core) sendAsks(b *asking, out *stages.Outbox) {
+	for id := b.first + 1; id <= c.away.last; id++ {
+		a := c.away.asks[id]
+		out.Asks = append(out.Asks, stages.Ask{ID: id, Host: a.host, Step: b.load.step, Plan: b.load.plan, Uses: a.uses, Hedge: b.hedge})
+	}
+}
+
+// askOverdue asks the next hosts for what one is late with. The first answer counts; all have the
+// same bits. Where no other host can be asked, the late one is waited for: reading here is for what
+// no host answers.
+func (c *Core) askOverdue(m *stages.AskOverdue, out *stages.Outbox) {
+	a := c.away.asks[m.Ask]
+	if a == nil || a.load == nil || a.late {
+		return
+	}
+	a.late = true
+	l := a.load
+	batch := asking{load: l, first: c.away.last, hedge: true}
+	for _, i := range a.uses {
+		u := &l.uses[i]
+		if u.state != asked {
 			continue
 		}
-		a := asks[h]
-		if a == nil || a.rows+picks > c.cfg.AskPicks {
-			if c.away.hosts[h].asks >= c.away.hosts[h].credits {
-				continue
-			}
-			a = &ask{load: l, host: h, step: l.step.ID, layer: l.step.Layer, askedNS: c.notes.now}
-			asks[h] = a
-			c.away.hosts[h].asks++
-			c.away.last++
-			c.away.asks[c.away.last] = a
+		if h := c.owner(c.keyOf(l, int(i)), u.failed|1<<a.host); h != here && c.askOf(&batch, int(i), h) {
+			l.hedged = true
 		}
-		a.uses, a.rows, a.left = append(a.uses, int32(i)), a.rows+picks, a.left+1
-		u.state = asked
-		l.left--
 	}
-	for id := first + 1; id <= c.away.last; id++ {
-		a := c.away.asks[id]
-		out.Asks = append(out.Asks, stages.Ask{ID: id, Host: a.host, Step: l.step, Plan: l.plan, Uses: a.uses})
-	}
+	c.sendAsks(&batch, out)
 }
 
 // expertsAnswered takes what a host has computed. What it did not compute has no slot again, and
@@ -164,36 +209,41 @@ func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
 		return
 	}
 	for _, answer := range m.Uses {
+		at := slices.Index(a.uses, answer.Use)
+		if at < 0 {
+			continue // it has come twice
+		}
+		a.uses = slices.Delete(a.uses, at, at+1)
 		if a.load == nil {
-			a.left--
 			continue
 		}
 		l, u := a.load, &a.load.uses[answer.Use]
-		if u.state != asked {
-			continue // it has come twice
+		if u.hosts--; u.state != asked {
+			continue // another host was quicker
 		}
 		u.state, u.rows = answered, answer.Rows
 		l.answered++
-		a.left--
 		c.layers[l.step.Layer].Misses++
 		c.layers[l.step.Layer].Away++
 		c.charge(l, int(answer.Use), missed, nil)
 		c.noteUse(l, int(answer.Use), none, record.Away)
 	}
-	if a.left <= 0 {
+	if len(a.uses) == 0 {
 		c.askOver(m.Ask, a)
 	}
 }
 
-// giveBack lets the uses of an ask that has failed be found elsewhere.
+// giveBack lets the uses of an ask that has failed be found elsewhere, unless another host is asked
+// for them already.
 func (c *Core) giveBack(a *ask) {
 	if a.load == nil {
 		return
 	}
 	for _, i := range a.uses {
-		if u := &a.load.uses[i]; u.state == asked {
+		u := &a.load.uses[i]
+		u.failed |= 1 << a.host
+		if u.hosts--; u.hosts == 0 && u.state == asked {
 			u.state = wanted
-			u.failed |= 1 << a.host
 			a.load.left++
 		}
 	}

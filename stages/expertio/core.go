@@ -127,6 +127,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		}
 	case *stages.ExpertsAnswered:
 		c.expertsAnswered(m)
+	case *stages.AskOverdue:
+		c.askOverdue(m, out)
 	case *stages.HostChanged:
 		if err := c.hostChanged(m); err != nil {
 			return err

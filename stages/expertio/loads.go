@@ -16,6 +16,7 @@ type load struct {
 	left     int           // uses that neither have a slot nor are away
 	ready    int           // uses in memory and not sent
 	unsent   int           // uses not sent and not lost
+	hedged   bool          // uses were asked for twice
 	answered int           // uses that hosts have computed and that are not sent
 	waves    int           // sent
 	ended    bool          // the last wave is sent
@@ -31,6 +32,7 @@ type use struct {
 	state  useState
 	failed uint32    // the hosts, as bits, that could not compute it
 	rows   []float32 // answered: what a host has computed
+	hosts  int8      // that are asked for it and have not answered
 }
 
 type useState uint8
@@ -75,6 +77,9 @@ func (c *Core) newLoad(s stages.Step, plan *stages.RoutePlan) *load {
 // over keeps the memory of a load for the next one.
 func (c *Core) over(l *load) {
 	c.gaveUp(l)
+	if l.hedged { // a host that is late still has an ask for it
+		c.abandon(l)
+	}
 	clear(l.uses)
 	*l = load{uses: l.uses[:0]}
 	c.spareLoads = append(c.spareLoads, l)

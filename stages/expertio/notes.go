@@ -73,7 +73,7 @@ func (c *Core) noteAnswer(a *ask, m *stages.ExpertsAnswered) {
 		Layer: int32(a.layer), Host: int32(a.host), Uses: int32(len(m.Uses)),
 	}
 	if m.Err != nil {
-		r.Uses, r.Failed = int32(a.left), 1
+		r.Uses, r.Failed = int32(len(a.uses)), 1
 	}
 	c.notes.log.Answers.Add(r)
 }

@@ -12,6 +12,7 @@ type simAsk struct {
 	id      uint64
 	answers []stages.AnsweredUse
 	over    bool // expert-IO was told that it has failed
+	late    bool // expert-IO was told that it is late
 }
 
 // errAsk is what becomes of some asks.
@@ -20,7 +21,9 @@ var errAsk = errors.New("the host did not answer")
 // startAsks takes the asks that a core wants.
 func (s *Sim) startAsks() error {
 	for _, a := range s.out.Asks {
-		s.Asked++
+		if s.Asked++; a.Hedge {
+			s.Hedged++
+		}
 		one := simAsk{id: a.ID}
 		for _, use := range a.Uses {
 			rows, err := s.cfg.Answer(a, use)
@@ -35,7 +38,8 @@ func (s *Sim) startAsks() error {
 }
 
 // endAsk has a host do one of the things that hosts do: answer all, or a part, or the same thing
-// twice; or be given up, after which it may answer all the same.
+// twice; be late, and answer some time after that; or be given up, after which it may answer all
+// the same.
 func (s *Sim) endAsk(i int) {
 	a := &s.asks[i]
 	tell := func(m *stages.ExpertsAnswered) {
@@ -43,7 +47,7 @@ func (s *Sim) endAsk(i int) {
 		s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: m})
 	}
 	n := len(a.answers)
-	switch s.cfg.Rand.IntN(8) {
+	switch s.cfg.Rand.IntN(9) {
 	case 0:
 		if !a.over {
 			a.over = true
@@ -57,6 +61,12 @@ func (s *Sim) endAsk(i int) {
 		again := stages.AnsweredUse{Use: a.answers[0].Use, Rows: slices.Clone(a.answers[0].Rows)}
 		tell(&stages.ExpertsAnswered{Uses: []stages.AnsweredUse{again}})
 		return
+	case 8:
+		if !a.late && !a.over {
+			a.late = true
+			s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: &stages.AskOverdue{Ask: a.id}})
+			return
+		}
 	case 2, 3:
 		n = 1 + s.cfg.Rand.IntN(n)
 	}

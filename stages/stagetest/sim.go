@@ -49,8 +49,8 @@ type Sim struct {
 	cfg Config
 	// from, to; callers are the last sender
 	links [stages.NumStages + 1][stages.NumStages][]stages.Message
-	// TicketDone, ExpertsRead, ReadOverdue, ExpertsAnswered, StateParked, StateReturned, LingerOver
-	// and StintOver, in no order
+	// TicketDone, ExpertsRead, ReadOverdue, ExpertsAnswered, AskOverdue, StateParked,
+	// StateReturned, LingerOver and StintOver, in no order
 	loose   []stages.Send
 	reads   []simRead
 	asks    []simAsk
@@ -65,8 +65,9 @@ type Sim struct {
 	log     func(from, to string, m stages.Message)
 	// Answers collects what callers are told, in order.
 	Answers []stages.Answer
-	// Events counts what has happened, and Asked the asks of expert hosts.
-	Events, Asked int
+	// Events counts what has happened, Asked the asks of expert hosts, and Hedged those of them
+	// whose uses another host was late with.
+	Events, Asked, Hedged int
 }
 
 // eventNS is the simulated time from event to event, in nanoseconds.
