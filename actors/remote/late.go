@@ -40,16 +40,17 @@ func (l *link) expect(a *stages.Ask, p *pending) {
 	if !p.urgent || l.usual.limit == 0 || len(l.c.links) < 2 {
 		return
 	}
+	id := a.ID // the ask is the stages' again when this returns
 	p.late = time.AfterFunc(l.usual.limit, func() {
 		l.mu.Lock()
-		waits := l.pending[a.ID] == p
+		waits := l.pending[id] == p
 		if waits {
 			l.telling.Add(1)
 		}
 		l.mu.Unlock()
 		if waits {
 			defer l.telling.Done()
-			l.c.cfg.Send(stages.ExpertIO, &stages.AskOverdue{Ask: a.ID})
+			l.c.cfg.Send(stages.ExpertIO, &stages.AskOverdue{Ask: id})
 		}
 	})
 }
