@@ -63,25 +63,44 @@ func RunAligned(t *testing.T, d gpu.Device) {
 }
 
 func runCases(t *testing.T, d gpu.Device, all []testCase, begin beginner) {
-	for _, c := range all {
-		if !taken(t, c.name) {
-			continue
-		}
+	for _, c := range taken(t, all) {
 		t.Run(c.name, func(t *testing.T) { c.run(begin(t, d, c.name)) })
 	}
 }
 
-// taken reports whether a test takes a case. Under testenv.Thorough it takes all. Otherwise it
+// taken returns the cases that a test takes. Under testenv.Thorough it takes all. Otherwise it
 // takes one in three of those that look back over hundreds of positions, which take most of the
-// time, and under -short, as with an emulated processor, of all: each variant and order of threads
-// its own.
-func taken(t *testing.T, name string) bool {
-	n := testenv.Rounds(3, 1, 1)
-	switch operation, _, _ := strings.Cut(name, "/"); operation {
-	case "attention", "latentattention", "valuedim", "choose":
-		n = testenv.Rounds(4, 3, 1)
+// time. Under -short, as where a processor or kernels are emulated, it takes one in eight of all,
+// and one in twelve of experts, which need many kernels each. Of each kind it takes at least one,
+// and each variant and order of threads its own.
+func taken(t *testing.T, all []testCase) []testCase {
+	size, seen := map[string]int{}, map[string]int{}
+	for _, c := range all {
+		size[c.kind()]++
 	}
-	return testenv.Share(t, name, n)
+	return slices.DeleteFunc(all, func(c testCase) bool {
+		kind := c.kind()
+		n := testenv.Rounds(8, 1, 1)
+		switch kind {
+		case "attention", "latentattention", "valuedim", "choose":
+			n = testenv.Rounds(8, 3, 1)
+		case "experts":
+			n = testenv.Rounds(12, 1, 1)
+		}
+		i := seen[kind]
+		seen[kind]++
+		return !testenv.ShareOf(t, kind, i, size[kind], n)
+	})
+}
+
+// kind is the operation, and of a product or a row of a matrix how that is stored.
+func (c *testCase) kind() string {
+	parts := strings.SplitN(c.name, "/", 3)
+	switch parts[0] {
+	case "matmul", "embed":
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
 }
 
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
@@ -125,10 +144,7 @@ func OutputsRounded(t *testing.T, d gpu.Device) map[string][]float32 {
 
 func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {
 	out := map[string][]float32{}
-	for _, c := range all {
-		if !taken(t, c.name) {
-			continue
-		}
+	for _, c := range taken(t, all) {
 		t.Run(c.name, func(t *testing.T) {
 			s := begin(t, d, c.name)
 			s.unchecked = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/numcmp"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -234,8 +235,9 @@ func TestPanelKernels(t *testing.T) {
 	if testing.Short() { // under the race detector the portable kernels take long
 		shapes = shapes[:3]
 	}
+	counts := []int{1, 2, 3, 4, 5, 6, 7, rowsOfX}
 	for _, f := range panelFormats() {
-		for _, shape := range shapes {
+		for i, shape := range shapes {
 			rows, cols := shape[0], shape[1]*f.Group()
 			c := newPanelCase(f, rows, cols, rowsOfX)
 			var int8Bits []float32
@@ -243,7 +245,10 @@ func TestPanelKernels(t *testing.T) {
 				for _, int8s := range inputKinds(f) {
 					want := c.multiply(t, k, &c.rows, int8s, 1)
 					name := fmt.Sprintf("%s/%v/%dx%d/int8=%t", k.name, f, rows, cols, int8s)
-					for _, count := range []int{1, 2, 3, 4, 5, 6, 7, rowsOfX} {
+					for j, count := range counts {
+						if !testenv.ShareOf(t, f.String(), i*len(counts)+j, len(shapes)*len(counts), testenv.Rounds(3, 1, 1)) {
+							continue // under -short each count is with one of the shapes
+						}
 						for _, w := range []*matrix{&c.rows, &c.panels} {
 							if err := numcmp.Equal(c.multiply(t, k, w, int8s, count), want); err != nil {
 								t.Fatalf("%s: %d rows of X together, %v: %v", name, count, w.format, err)

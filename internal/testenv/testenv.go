@@ -92,7 +92,20 @@ func Share(t testing.TB, name string, n int) bool {
 	if n < 2 || os.Getenv(Thorough) == "1" {
 		return true
 	}
+	return draw(t, name, n) == 0
+}
+
+// ShareOf is Share for the i-th of some cases of a kind, of which it tries at least one.
+func ShareOf(t testing.TB, kind string, i, of, n int) bool {
+	if n < 2 || os.Getenv(Thorough) == "1" {
+		return true
+	}
+	return i%n == draw(t, kind, min(n, of))
+}
+
+// draw returns a number below n, which the names of the test and of what is drawn for decide.
+func draw(t testing.TB, name string, n int) int {
 	h := fnv.New64a()
 	h.Write([]byte(t.Name() + "/" + name))
-	return rand.New(rand.NewPCG(h.Sum64(), 0)).IntN(n) == 0
+	return rand.New(rand.NewPCG(h.Sum64(), 0)).IntN(n)
 }

@@ -105,3 +105,32 @@ func TestShare(t *testing.T) {
 		}
 	}
 }
+
+func TestShareOf(t *testing.T) {
+	t.Setenv(Thorough, "")
+	for _, c := range []struct{ of, n, least, most int }{{1, 5, 1, 1}, {3, 5, 1, 1}, {5, 5, 1, 1}, {8, 3, 2, 3}, {9, 3, 3, 3}, {4, 1, 4, 4}} {
+		firsts := map[int]bool{}
+		for kind := range 200 {
+			taken := 0
+			for i := range c.of {
+				if ShareOf(t, fmt.Sprint("kind", kind), i, c.of, c.n) {
+					if taken++; taken == 1 {
+						firsts[i] = true
+					}
+				}
+			}
+			if taken < c.least || taken > c.most {
+				t.Errorf("one in %d: %d cases of %d", c.n, taken, c.of)
+			}
+		}
+		if len(firsts) != min(c.n, c.of) {
+			t.Errorf("one in %d of %d: the first is one of %d", c.n, c.of, len(firsts))
+		}
+	}
+	t.Setenv(Thorough, "1")
+	for i := range 8 {
+		if !ShareOf(t, "kind", i, 8, 3) {
+			t.Fatal("a thorough test leaves a case out")
+		}
+	}
+}
