@@ -1,6 +1,10 @@
 package host
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/moeflux/moeflux-actor/model/quant"
+)
 
 const (
 	tileHeight = 16 // most rows of X that a kernel of tiles takes
@@ -25,6 +29,7 @@ type tileArgs struct {
 	config         *tileConfig
 	w              unsafe.Pointer // a byte for each code
 	scales, biases unsafe.Pointer
+	scalesEnd      uintptr
 	x, end         unsafe.Pointer // the first row of X, and its end
 	scalesX        unsafe.Pointer // the first row's scales and sums
 	xStride        int
@@ -35,6 +40,8 @@ type tileArgs struct {
 	sums           unsafe.Pointer // twice sumsBytes, which begin at a multiple of both
 	y              unsafe.Pointer // a pointer to each row of Y
 	yOffset        int            // bytes of Y before the panel's
+	// codes that are wanted next, which are fetched meanwhile; the kernel moves ahead
+	ahead, aheadEnd uintptr
 }
 
 // tileConfig is what LDTILECFG loads: the sizes of the tiles.
@@ -72,6 +79,12 @@ func (k *kernels) mulTiled(s *panelScratch, w *matrix, p0, p1 int, in, out *rowL
 	for p := p0; p < p1; p++ {
 		k.loadPanels(s, w, p, 1)
 		a.w, a.scales, a.biases = s.args.w, s.args.scales, s.args.biases
+		a.scalesEnd = uintptr(a.scales) + uintptr(w.format.ScaleBytes(panelRows, w.cols))
+		a.ahead, a.aheadEnd = 0, 0
+		if p+1 < p1 && w.format.Layout == quant.Panels {
+			bytes := uintptr(w.format.WeightBytes(panelRows, w.cols))
+			a.ahead, a.aheadEnd = uintptr(a.w)+bytes, uintptr(a.w)+2*bytes
+		}
 		if unpack := k.tiles.unpack[w.format.Bits()]; unpack != nil {
 			codes := growBytes(&t.codes, w.cols*panelRows)
 			unpack(&codes[0], (*byte)(a.w), w.cols*w.format.Bits()*panelRows/8/lineBytes)
@@ -117,8 +130,10 @@ func (t *tileScratch) prepare(first []byte, cols, i, n int) {
 	a.x, a.end, a.scalesX, a.rows = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[cols]), unsafe.Pointer(&x[cols]), n
 	a.config = c
 	c.palette = 1
-	sums, inputs, codes := 0, 1, 2
-	c.rows[sums], c.rowBytes[sums] = uint8(n), 4*panelRows
+	const sums, inputs, codes = 0, 2, 3 // as in the generator; sums have two tiles
+	for i := range uint8(2) {
+		c.rows[sums+i], c.rowBytes[sums+i] = uint8(n), 4*panelRows
+	}
 	c.rows[inputs], c.rowBytes[inputs] = uint8(n), uint16(a.step)
 	c.rows[codes], c.rowBytes[codes] = uint8(a.step/4), 4*panelRows
 }

@@ -15,10 +15,10 @@ import (
 func TestTileArgs(t *testing.T) {
 	var a tileArgs
 	var c tileConfig
-	offsets := []uintptr{unsafe.Offsetof(a.config), unsafe.Offsetof(a.w), unsafe.Offsetof(a.scales), unsafe.Offsetof(a.biases),
+	offsets := []uintptr{unsafe.Offsetof(a.config), unsafe.Offsetof(a.w), unsafe.Offsetof(a.scales), unsafe.Offsetof(a.biases), unsafe.Offsetof(a.scalesEnd),
 		unsafe.Offsetof(a.x), unsafe.Offsetof(a.end), unsafe.Offsetof(a.scalesX), unsafe.Offsetof(a.xStride), unsafe.Offsetof(a.rows),
 		unsafe.Offsetof(a.group), unsafe.Offsetof(a.step), unsafe.Offsetof(a.stepW), unsafe.Offsetof(a.sums), unsafe.Offsetof(a.y),
-		unsafe.Offsetof(a.yOffset)}
+		unsafe.Offsetof(a.yOffset), unsafe.Offsetof(a.ahead), unsafe.Offsetof(a.aheadEnd)}
 	for i, at := range offsets {
 		if at != uintptr(8*i) {
 			t.Errorf("field %d lies at %d", i, at)

@@ -8,6 +8,7 @@ const (
 	argW
 	argScales
 	argBiases
+	argScalesEnd
 	argX
 	argEnd
 	argScalesX
@@ -19,13 +20,17 @@ const (
 	argSums
 	argY
 	argYOffset
+	argAhead
+	argAheadEnd
 )
 
 const rows = 16 // of X at most, and of W
 
-// tiles writes the product of a panel with rows of X. Tile 0 has the sums of a group, a row for
-// each row of X, tile 1 rows of X, tile 2 codes of W. A group's sums go through memory to vectors,
-// which scale them and add them to the totals in Z16 to Z31.
+// tiles writes the product of a panel with rows of X. Tiles 0 and 1 have the sums of a group by
+// turns, a row for each row of X, tile 2 rows of X, tile 3 codes of W. A group's sums go through
+// memory to vectors, which scale them and add them to the totals in Z16 to Z31. They are stored
+// while the group before is scaled, and the group after them is multiplied meanwhile: a vector that
+// was stored by tiles cannot be loaded before the store has left the core's buffers.
 func (a *assembly) tiles() {
 	a.text("tilesAMX", "(a *byte)", 8, "multiplies a panel by up to 16 rows of X held as int8. a points to a tileArgs.")
 	a.ins("MOVQ a+0(FP), DI")
@@ -45,11 +50,28 @@ func (a *assembly) tiles() {
 	for r := range rows {
 		a.ins("VPXORD %[1]s, %[1]s, %[1]s", total(r))
 	}
-	a.label("group")
-	a.multiply()
-	a.scale()
+	a.multiply(0, "first")
+	a.store(0)
 	a.ins("CMPQ SI, %d(DI)", argEnd)
-	a.ins("JB group")
+	a.ins("JAE even")
+	a.multiply(1, "second")
+	for i, name := range []string{"even", "odd"} {
+		this, other := tile(i), tile(1-i)
+		a.label(name)
+		a.store(other)
+		a.ins("CMPQ SI, %d(DI)", argEnd)
+		a.ins("JAE %sScale", name)
+		a.multiply(this, name+"Step")
+		a.label(name + "Scale")
+		a.scale(this, name+"Scaled")
+		a.ins("CMPQ CX, %d(DI)", argScalesEnd)
+		if this == 0 {
+			a.ins("JAE write")
+		}
+	}
+	a.ins("JB even")
+	a.label("write")
+	a.field(argRows, ax)
 	a.field(argY, bx)
 	a.field(argYOffset, cx)
 	for r := range rows {
@@ -75,25 +97,40 @@ func (a *assembly) upTo(r int, label string) {
 	}
 }
 
-// multiply stores a group's sums.
-func (a *assembly) multiply() {
-	a.raw(zero(0))
+const (
+	tileX = 2
+	tileW = 3
+	// aheadLines are the cache lines of the next panel's codes that a group fetches
+	aheadLines = 4
+)
+
+// multiply sets a tile to a group's sums.
+func (a *assembly) multiply(sums tile, label string) {
+	a.raw(zero(sums))
 	a.ins("MOVQ SI, AX")
 	a.ins("ADDQ %d(DI), AX", argGroup)
-	a.label("step")
-	a.raw(load(1, si, r12))
-	a.raw(load(2, bx, r15))
-	a.raw(dot(0, 1, 2))
+	a.label(label)
+	a.raw(load(tileX, si, r12))
+	a.raw(load(tileW, bx, r15))
+	a.raw(dot(sums, tileX, tileW))
 	a.ins("ADDQ %d(DI), SI", argStep)
 	a.ins("ADDQ %d(DI), BX", argStepW)
 	a.ins("CMPQ SI, AX")
-	a.ins("JB step")
-	a.raw(store(0, r14, r15))
+	a.ins("JB %s", label)
+}
+
+// sumsBytes is the size of a group's sums in memory, where each of the two tiles has a place.
+const sumsBytes = 4 * rows * rows
+
+func (a *assembly) store(sums tile) {
+	a.ins("LEAQ %d(R14), AX", sumsBytes*int(sums))
+	a.raw(store(sums, ax, r15))
 }
 
 // scale adds a group's dot·(scale·s) + bias·S to the totals, each step rounded, as the products of
-// AVX-512 do. Sums are in one half of their memory, and those of the next group in the other.
-func (a *assembly) scale() {
+// AVX-512 do. The sums are those of a tile.
+func (a *assembly) scale(sums tile, label string) {
+	a.ahead(label + "Ahead")
 	for i, p := range []reg{cx, dx} {
 		a.ins("PREFETCHT0 %d(%v)", aheadScales, p)
 		a.ins("VPMOVZXWD (%v), Z%d", p, i)
@@ -105,17 +142,30 @@ func (a *assembly) scale() {
 	for r := range rows {
 		at := fmt.Sprintf("(%v)%s", bases[r/4], []string{"", "(R12*1)", "(R12*2)", "(R13*1)"}[r%4])
 		t, u, d := 2+r%2*3, 3+r%2*3, 4+r%2*3
-		a.ins("VCVTDQ2PS %d(R14), Z%d", 64*r, d)
+		a.ins("VCVTDQ2PS %d(R14), Z%d", sumsBytes*int(sums)+64*r, d)
 		a.ins("VMULPS.BCST 0%s, Z0, Z%d", at, t)
 		a.ins("VMULPS.BCST 4%s, Z1, Z%d", at, u)
 		a.ins("VMULPS Z%d, Z%d, Z%d", t, d, d)
 		a.ins("VADDPS Z%d, Z%d, Z%d", u, d, d)
 		a.ins("VADDPS %[1]s, Z%[2]d, %[1]s", total(r), d)
-		a.upTo(r, "scaled")
+		a.upTo(r, label)
 	}
-	a.label("scaled")
+	a.label(label)
 	for _, b := range bases {
 		a.ins("ADDQ $8, %v", b)
 	}
-	a.ins("XORQ $1024, R14")
+}
+
+// ahead fetches some of the next panel's codes, while there are any left, into the second cache:
+// they are unpacked when this panel is done.
+func (a *assembly) ahead(label string) {
+	a.field(argAhead, ax)
+	a.ins("CMPQ AX, %d(DI)", argAheadEnd)
+	a.ins("JAE %s", label)
+	for i := range aheadLines {
+		a.ins("PREFETCHT1 %d(AX)", 64*i)
+	}
+	a.ins("ADDQ $%d, AX", 64*aheadLines)
+	a.ins("MOVQ AX, %d(DI)", argAhead)
+	a.label(label)
 }
