@@ -89,13 +89,18 @@ func benchmarkPipeline(b *testing.B, dir string) {
 
 // BenchmarkDecodeOperations tells how the device's time for a token after a text of 512 is divided
 // among operations. Each runs by itself, products that share a job together. MOEFLUX_BENCH_MODEL
-// names a packed model, MOEFLUX_BENCH_ACTIVATIONS=int8 rounds inputs.
-func BenchmarkDecodeOperations(b *testing.B) {
+// names a packed model, MOEFLUX_BENCH_ACTIVATIONS=int8 rounds inputs, MOEFLUX_CPU names a variant.
+func BenchmarkDecodeOperations(b *testing.B) { benchmarkOperations(b, false) }
+
+// BenchmarkPromptOperations is BenchmarkDecodeOperations for the text of 512 itself.
+func BenchmarkPromptOperations(b *testing.B) { benchmarkOperations(b, true) }
+
+func benchmarkOperations(b *testing.B, ofPrompt bool) {
 	dir := os.Getenv("MOEFLUX_BENCH_MODEL")
 	if dir == "" {
 		dir, _ = demoModel(b)
 	}
-	cfg := host.Config{}
+	cfg := host.Config{Variant: os.Getenv("MOEFLUX_CPU")}
 	if os.Getenv("MOEFLUX_BENCH_ACTIVATIONS") == host.Int8.String() {
 		cfg.Activations = host.Int8
 	}
@@ -111,9 +116,12 @@ func BenchmarkDecodeOperations(b *testing.B) {
 	for i := range prompt {
 		prompt[i] = int32(7919 * (i + 1) % e.Model().VocabSize)
 	}
+	dev.record = ofPrompt
 	eval(b, s, prompt...)
-	dev.record = true
-	eval(b, s, prompt[0])
+	dev.record = !ofPrompt
+	if !ofPrompt {
+		eval(b, s, prompt[0])
+	}
 	dev.record = false
 	type timed struct {
 		name string
