@@ -29,6 +29,7 @@ type attnTask struct {
 	// query heads of each key-value head in a tile, and how many tiles they take
 	perHead, parts    int
 	perRow            int // rows in a tile
+	eachMerge         int // queries of a key-value head whose spans a chunk adds
 	tiles             int
 	window            int // 0: none
 	scale, valueScale float32
@@ -91,7 +92,7 @@ func (t *attnTask) do(s *scratch, chunk int) {
 		t.attend(s, &a, &tile, 0, end, end)
 		for g := range a.kvHeads {
 			a.head(g)
-			t.write(&a, &tile, g)
+			t.write(&a, &tile, g, 0, a.rows*a.heads)
 		}
 	}
 }
@@ -138,20 +139,26 @@ func (t *attnTask) doSpan(s *scratch, chunk int) {
 	t.attend(s, &a, &tile, first, end, min(at.until*attnSpan, a.last()+1))
 }
 
-// doMerge adds the spans of a tile's key-value head.
+// doMerge adds the spans of some queries of a tile's key-value head.
 func (t *attnTask) doMerge(chunk int) {
+	from := chunk % t.merges() * t.eachMerge
+	chunk /= t.merges()
 	i, g := chunk/t.perKV, chunk%t.perKV
 	tile := t.tile(i)
 	a := t.queries(&tile)
+	end := min(from+t.eachMerge, a.rows*a.heads)
+	if from >= end { // a tile of fewer rows or heads than others
+		return
+	}
 	n := a.kvHeads * a.rows * a.heads
 	a.all.stats, a.all.acc = t.part(i, 0, n)
 	a.head(g)
 	for k := 1; k*attnSpan <= a.last(); k++ {
 		a.all.spanStats, a.all.spanAcc = t.part(i, k, n)
 		a.head(g)
-		a.addSpan(max(0, k*attnSpan-a.pos))
+		a.addSpanTo(max(from, (k*attnSpan-a.pos)*a.heads), end)
 	}
-	t.write(&a, &tile, g)
+	t.write(&a, &tile, g, from, end)
 }
 
 // attend takes the positions from first, where a span begins, to end. Those up to until follow on
@@ -254,15 +261,13 @@ func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) 
 	}
 }
 
-// write divides the weighted values of a tile's key-value head g by the sum of the weights.
-func (t *attnTask) write(a *queries, tile *attnTile, g int) {
+// write divides the weighted values of queries of a tile's key-value head g, those from from to
+// before end, by the sum of the weights.
+func (t *attnTask) write(a *queries, tile *attnTile, g, from, end int) {
 	first := (tile.kvHead+g)*(t.heads/t.kvHeads) + tile.head
-	for r := range a.rows {
-		for i := range a.heads {
-			n := r*a.heads + i
-			y := t.y[((tile.row+r)*t.heads+first+i)*t.valueDim:][:t.valueDim]
-			a.norm(y, a.acc[n*t.valueDim:(n+1)*t.valueDim], nil, t.valueScale/a.stats[2*n+1])
-		}
+	for n := from; n < end; n++ {
+		y := t.y[((tile.row+n/a.heads)*t.heads+first+n%a.heads)*t.valueDim:][:t.valueDim]
+		a.norm(y, a.acc[n*t.valueDim:(n+1)*t.valueDim], nil, t.valueScale/a.stats[2*n+1])
 	}
 }
 

@@ -133,8 +133,12 @@ func (a *queries) endSpan(p, first int) {
 	}
 }
 
-func (a *queries) addSpan(first int) {
-	for i := first * a.heads; i < a.rows*a.heads; i++ {
+// addSpan adds the sums of a span, in which the rows from first on take part, to their totals.
+func (a *queries) addSpan(first int) { a.addSpanTo(first*a.heads, a.rows*a.heads) }
+
+// addSpanTo is addSpan for the queries from first to before end.
+func (a *queries) addSpanTo(first, end int) {
+	for i := first; i < end; i++ {
 		before, added := a.stats[2*i], a.spanStats[2*i]
 		top, f, h := before, float32(1), float32(1)
 		if added > before {

@@ -97,12 +97,16 @@ func (x *executor) runAttention(o *gpu.Attention) {
 		t.partial = grow(&x.partial, t.tiles*t.spans.count*t.partSize())
 		x.parallel(t, t.spans.chunks, ns)
 		t.phase = attnMerge
-		x.parallel(t, t.tiles*t.perKV, t.mergeNS())
+		t.eachMerge = chunks(t.perRow*t.perHead, chunks(x.threads, t.tiles*t.perKV))
+		x.parallel(t, t.tiles*t.perKV*t.merges(), t.mergeNS())
 	} else {
 		x.parallel(t, t.tiles, ns)
 	}
 	*t = attnTask{}
 }
+
+// merges returns how many chunks add the spans of a tile's key-value head.
+func (t *attnTask) merges() int { return chunks(t.perRow*t.perHead, t.eachMerge) }
 
 // mergeNS is about how long it takes to add up spans.
 func (t *attnTask) mergeNS() int {
@@ -161,21 +165,21 @@ func (t *attnTask) cut(x *executor, rows, last, ns int) {
 	if !spread || t.tiles >= 2*threads {
 		return
 	}
-	count := chunks(last, attnSpan)
 	if t.window > 0 { // too short for its spans to be worth dividing
-		count = 1
+		last = min(last, attnSpan)
 	}
-	t.divideHeads(group, count, threads)
-	if count > 1 {
+	t.divideHeads(group, last, threads)
+	if last > attnSpan {
 		t.phase, t.spans = attnSpans, cutSpans(t.tiles, 1, last, threads)
 	}
 }
 
-// divideHeads divides the query heads of a tile, which has some spans, among several tiles if the
-// threads are done sooner then, although each tile reads the keys and values.
-func (t *attnTask) divideHeads(group, spans, threads int) {
+// divideHeads divides the query heads of a tile, which looks at last positions, among several tiles
+// if the threads are done sooner then, although each tile reads the keys and values.
+func (t *attnTask) divideHeads(group, last, threads int) {
 	const reading = 2 // takes as long as to compute with so many heads
 	per, least := t.perHead, math.MaxInt
+	spans := max(1, (last+attnSpan/2)/attnSpan) // less than half of one delays nobody
 	for parts := 1; parts <= t.perHead; parts *= 2 {
 		heads := chunks(t.perHead, parts)
 		if took := chunks(t.tiles*parts*spans, threads) * (reading + heads); took < least {

@@ -196,17 +196,16 @@ func TestFewRows(t *testing.T) {
 
 // TestDivideHeads checks how many pieces the attention of a row of 32 heads on 4 has: one for each
 // thread where there are many, and all query heads of a key-value head together where there are
-// few.
+// few. A span that has just begun divides nothing.
 func TestDivideHeads(t *testing.T) {
 	for _, c := range []struct{ threads, positions, pieces int }{
-		{4, 500, 8}, {8, 500, 8}, {16, 500, 16}, {32, 500, 32}, {64, 500, 64},
+		{4, 500, 8}, {8, 500, 8}, {16, 500, 16}, {16, 513, 24}, {32, 500, 32}, {64, 500, 64},
 		{16, 200, 16}, {64, 200, 32}, {8, 760, 24}, {16, 1000, 16}, {64, 4000, 64},
 	} {
 		a := attnTask{heads: 32, kvHeads: 4, perKV: 1, perHead: 8, perRow: 1, segments: []gpu.KVSegment{{Rows: 1}}}
 		a.count(8)
-		spans := chunks(c.positions, attnSpan)
-		a.divideHeads(8, spans, c.threads)
-		if got := a.tiles * spans; got != c.pieces {
+		a.divideHeads(8, c.positions, c.threads)
+		if got := a.tiles * chunks(c.positions, attnSpan); got != c.pieces {
 			t.Errorf("%d threads, %d positions: %d pieces, want %d", c.threads, c.positions, got, c.pieces)
 		}
 	}
