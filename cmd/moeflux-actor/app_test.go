@@ -26,6 +26,7 @@ func testEnv() process.Env {
 	e.StateDir = func() (string, error) { return filepath.Join(sharedCache, "state"), nil }
 	e.Interrupts = &process.Interrupts{}
 	e.Seed = func() uint64 { return 42 }
+	e.FreeMemory = func() (int64, error) { return 512 << 20, nil } // its bandwidth is measured by a small array
 	e.Dumb, e.NoColour, e.Device.Kernels = false, false, ""
 	e.Device.CUDA.Driver = noDriver // tests run alike on machines with and without a GPU
 	e.Editor = func() (converse.LineReader, error) {

@@ -27,13 +27,6 @@ func benchEnv() process.Env {
 	return e
 }
 
-// measuredEnv has enough of it.
-func measuredEnv() process.Env {
-	e := testEnv()
-	e.FreeMemory = func() (int64, error) { return 512 << 20, nil }
-	return e
-}
-
 func mustBench(t *testing.T, e process.Env, args ...string) *bench.Result {
 	t.Helper()
 	args = append([]string{"bench", "--json"}, args...)
@@ -48,7 +41,7 @@ func mustBench(t *testing.T, e process.Env, args ...string) *bench.Result {
 // The figures of a bench agree: what is counted, what follows from it, and what inspect says.
 func TestBench(t *testing.T) {
 	inspected := mustInspect(t)
-	r := mustBench(t, measuredEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
+	r := mustBench(t, testEnv(), "--prompt-tokens", "7", "--gen-tokens", "3", "--repeat", "2", "--threads", "2", "--warmup", "3")
 	if r.Threads != 2 || r.Prompts != "random" || r.State != "warm" || r.WarmupTokens != 3 || r.Repeat != 2 || r.GenTokens != 3 ||
 		r.TopK != inspected.Shape.ExpertsPerToken || r.Device == "" || r.Activations == "" || r.Interrupted {
 		t.Errorf("the setting is %+v", r)

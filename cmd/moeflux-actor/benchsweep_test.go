@@ -161,7 +161,7 @@ func TestBenchCold(t *testing.T) {
 		memory string
 		enough bool
 	}{{"26MiB", false}, {"1GiB", true}} { // for 10 of 12 experts, and for all
-		r := mustBench(t, measuredEnv(), "--model", dir, "--cold", "--prompt-tokens", "1", "--gen-tokens", "9", "--expert-io", "buffered",
+		r := mustBench(t, testEnv(), "--model", dir, "--cold", "--prompt-tokens", "1", "--gen-tokens", "9", "--expert-io", "buffered",
 			"--expert-memory", c.memory, "--prefetch", "off")
 		if r.State != bench.StateCold || r.WarmupTokens != 0 || r.Repeat != 1 || len(r.Cases) != 1 || len(r.Cases[0].Runs) != 1 || (r.Optimum == nil) != c.enough || len(r.Disk) != 1 {
 			t.Fatalf("%s: %+v", c.memory, r)

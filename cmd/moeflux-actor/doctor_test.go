@@ -27,7 +27,7 @@ func mustDoctor(t *testing.T, e process.Env, args ...string) *forecast.Report {
 
 // TestDoctor compares the figures with each other and with inspect.
 func TestDoctor(t *testing.T) {
-	e := measuredEnv()
+	e := testEnv()
 	e.MemoryLimit = func() int64 { return 1 << 30 }
 	r := mustDoctor(t, e, "--expert-io", "buffered", "--expert-memory", "3MiB", "--read-workers", "4", "--threads", "2", "--profile", "off")
 	inspected := mustInspect(t)
@@ -67,7 +67,7 @@ func TestDoctorProfile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "uses")
 	flags := []string{"--expert-io", "buffered", "--expert-memory", "3MiB", "--profile", file}
 	mustCall(t, "", append([]string{"run", "-p", "package main", "-n", "8"}, flags...)...)
-	f := mustDoctor(t, measuredEnv(), flags...).Forecast
+	f := mustDoctor(t, testEnv(), flags...).Forecast
 	if f == nil || !strings.Contains(f.KeptRateFrom, "rows of "+file) || f.KeptRate <= 0 || f.KeptRate >= 1 {
 		t.Errorf("forecast %+v, want what the profile says", f)
 	}
@@ -75,19 +75,19 @@ func TestDoctorProfile(t *testing.T) {
 
 // TestDoctorText prints everything, including a plan that would not run.
 func TestDoctorText(t *testing.T) {
-	o := callWith(t.Context(), measuredEnv(), "", "doctor", "--expert-io", "mmap")
+	o := callWith(t.Context(), testEnv(), "", "doctor", "--expert-io", "mmap")
 	for _, want := range []string{"\nmemory ", "\ndisk buffered", "\nplan ", "kept 100.0%, since all experts are in memory", "\nwhy "} {
 		if !strings.Contains(o.stdout, want) || o.code != exitOK {
 			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
 		}
 	}
-	o = callWith(t.Context(), measuredEnv(), "", "doctor", "--expert-io", "buffered", "--parked-memory", "64MiB")
+	o = callWith(t.Context(), testEnv(), "", "doctor", "--expert-io", "buffered", "--parked-memory", "64MiB")
 	for _, want := range []string{" of other weights; 64.0 MiB for parked states; context ", " of free memory, beside 64.0 MiB for parked states; --expert-memory sets it"} {
 		if !strings.Contains(o.stdout, want) || o.code != exitOK {
 			t.Errorf("exit %d, stdout lacks %q:\n%s", o.code, want, o.stdout)
 		}
 	}
-	o = callWith(t.Context(), measuredEnv(), "", "doctor", "--expert-io", "buffered", "--expert-memory", "1KB")
+	o = callWith(t.Context(), testEnv(), "", "doctor", "--expert-io", "buffered", "--expert-memory", "1KB")
 	if o.code != exitOK || !strings.Contains(o.stdout, "would not run: ") || !strings.Contains(o.stdout, "\nforecast      none: the plan would not run") {
 		t.Errorf("exit %d, stdout %q", o.code, o.stdout)
 	}
