@@ -2,7 +2,6 @@ package moeflux
 
 import (
 	"bytes"
-	"fmt"
 	"go/format"
 	"os"
 	"os/exec"
@@ -54,10 +53,9 @@ func TestTwentyLines(t *testing.T) {
 	}
 }
 
-// TestOutside builds and runs what the documentation shows in another module: the programs of
-// README.md and docs/embed.md, and the examples of this package. A workspace says where this module
-// is, so that Go has what the test built of it already. It needs Go and the modules that this
-// module needs, and no network.
+// TestOutside builds and runs what the documentation shows in another module, which has this one by
+// a replace directive: the programs of README.md and docs/embed.md, and the examples of this
+// package. It needs Go and the modules that this module needs, and no network.
 func TestOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the programs of the documentation")
@@ -81,7 +79,7 @@ func TestOutside(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK="+filepath.Join(dir, "go.work"))
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%q: %v\n%s", command, err, out)
@@ -111,8 +109,7 @@ func TestOutside(t *testing.T) {
 
 func name(i int) string { return "program" + string(rune('a'+i)) }
 
-// otherModule writes the go.mod and go.sum of a module that needs what this one needs, and a
-// workspace of both.
+// otherModule writes the go.mod and go.sum of a module that needs this one.
 func otherModule(t *testing.T, dir string) {
 	t.Helper()
 	here, err := os.Getwd()
@@ -123,16 +120,12 @@ func otherModule(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if regexp.MustCompile(`(?m)^(replace|exclude)\b`).Match(mod) {
-		t.Error("go.mod replaces or excludes modules, which does not hold for who needs this module")
-	}
-	version := regexp.MustCompile(`(?m)^go .*$`).Find(mod)
-	_, needs, ok := strings.Cut(string(mod), "module github.com/moeflux/moeflux-actor\n")
-	if !ok || version == nil {
+	const path = "github.com/moeflux/moeflux-actor"
+	_, needs, ok := strings.Cut(string(mod), "module "+path+"\n")
+	if !ok {
 		t.Fatalf("go.mod does not begin as expected: %s", mod)
 	}
-	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/another\n"+needs))
-	write(t, filepath.Join(dir, "go.work"), fmt.Appendf(nil, "%s\n\nuse (\n\t.\n\t%q\n)\n", version, here))
+	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/another\n"+needs+"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+here+"\n"))
 	sum, err := os.ReadFile("go.sum")
 	if err != nil {
 		t.Fatal(err)

@@ -123,7 +123,7 @@ func TestHostsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer device.Close()
+	t.Cleanup(func() { device.Close() }) // after the engines
 	open := func(hosts string) *actors.Engine {
 		e, err := actors.Open(t.Context(), actors.Config{
 			Model: dir, Device: device, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 200 << 10, Hosts: hosts, HostPatience: 150 * time.Millisecond,
