@@ -29,11 +29,7 @@ type blockDot struct {
 // wholeDot takes a block of 256 at a time, and two rows of X, or the last one.
 func (g *generator) wholeDot(f base.Func) {
 	a := pointer("a")
-	field := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: a, Disp: disp}, r)
-		return r
-	}
+	field := fieldsOf(a)
 	var order reg.VecVirtual
 	if f.Group == 16 { // of two words, the first 8 times and then the second
 		order = g.keep(g.wordsInTurn())
@@ -66,15 +62,7 @@ func (g *generator) wholeDot(f base.Func) {
 		}
 		ADDQ(U32(uint32(n)), at)
 	}
-	twos := field(blockRows)
-	SHRQ(U8(1), twos)
-	JZ(LabelRef(f.Name + "_one"))
-	loop(f.Name+"_twos", twos, func() { rows(f.Name+"_two", 2) })
-	Label(f.Name + "_one")
-	TESTQ(U32(1), field(blockRows))
-	JZ(LabelRef(f.Name + "_done"))
-	rows(f.Name+"_last", 1)
-	Label(f.Name + "_done")
+	twosAndOne(f.Name, func() reg.Register { return field(blockRows) }, rows)
 	end()
 }
 

@@ -60,11 +60,7 @@ func (g *generator) apartShort(f base.Func) {
 // time, and then one.
 func (g *generator) manyShort(f base.Func) {
 	a := pointer("a")
-	field := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: a, Disp: disp}, r)
-		return r
-	}
+	field := fieldsOf(a)
 	s := &shortRow{splitter: &splitter{generator: g, block: f.Coding.Block()}, ones: g.keep(g.same("pair", 0x00010001))}
 	at, rest := GP64(), field(manyRest)
 	XORQ(at, at)
@@ -99,15 +95,7 @@ func (g *generator) manyShort(f base.Func) {
 		}
 		ADDQ(U32(uint32(n)), at)
 	}
-	twos := field(manyRows)
-	SHRQ(U8(1), twos)
-	JZ(LabelRef(f.Name + "_one"))
-	loop(f.Name+"_twos", twos, func() { rows(f.Name+"_two", 2) })
-	Label(f.Name + "_one")
-	TESTQ(U32(1), field(manyRows))
-	JZ(LabelRef(f.Name + "_done"))
-	rows(f.Name+"_last", 1)
-	Label(f.Name + "_done")
+	twosAndOne(f.Name, func() reg.Register { return field(manyRows) }, rows)
 	end()
 }
 

@@ -25,11 +25,7 @@ const (
 func (g *generator) oneWhole(f base.Func) {
 	b := f.Coding.Block()
 	a := pointer("a")
-	field := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: a, Disp: disp}, r)
-		return r
-	}
+	field := fieldsOf(a)
 	s := &splitter{generator: g, block: b, wholes: field(rowWhole), src: field(rowW)}
 	s.mask = g.keep(g.bytes(15))
 	if b.Group == 32 && b.Biased {

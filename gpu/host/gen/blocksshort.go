@@ -145,11 +145,7 @@ func (g *generator) shortRow(f base.Func, src reg.Register) *shortRow {
 func (g *generator) oneShort(f base.Func) {
 	b := f.Coding.Block()
 	a := pointer("a")
-	field := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: a, Disp: disp}, r)
-		return r
-	}
+	field := fieldsOf(a)
 	s := g.shortRow(f, field(rowW))
 	y, back := field(rowY), field(rowBack)
 	loop(f.Name+"_row", field(rowRows), func() {

@@ -137,6 +137,28 @@ func loop(name string, n reg.Register, body func()) {
 	JNZ(LabelRef(name))
 }
 
+// fieldsOf returns what loads a field of the struct at a.
+func fieldsOf(a reg.Register) func(disp int) reg.GPVirtual {
+	return func(disp int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: a, Disp: disp}, r)
+		return r
+	}
+}
+
+// twosAndOne runs rows for two rows of X at a time, and for the one that is left of an odd number.
+func twosAndOne(name string, count func() reg.Register, rows func(name string, n int)) {
+	twos := count()
+	SHRQ(U8(1), twos)
+	JZ(LabelRef(name + "_one"))
+	loop(name+"_twos", twos, func() { rows(name+"_two", 2) })
+	Label(name + "_one")
+	TESTQ(U32(1), count())
+	JZ(LabelRef(name + "_done"))
+	rows(name+"_last", 1)
+	Label(name + "_done")
+}
+
 // end returns from a function that used vector registers.
 func end() {
 	VZEROUPPER()
