@@ -292,6 +292,7 @@ func (c Config) Validate() error {
 	bad(c.FlightAfter < 0, "Config.FlightAfter is %v, but must be 0 or more", c.FlightAfter)
 	bad(c.FlightTimes != c.FlightTimes || c.FlightTimes > 0 && c.FlightTimes < 1, "Config.FlightTimes is %v, but must be 1 or more, 0, or negative", c.FlightTimes)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
+	bad(c.HostPatience < 0, "Config.HostPatience is %v, but must be 0 or more", c.HostPatience)
 	errs = append(errs, c.checkHosts())
 	return errors.Join(errs...)
 }

@@ -59,6 +59,7 @@ func TestHostUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"host", dir, "--addr", "0.0.0.0:0"}, {"host", dir, "--addr", "nowhere"}, {"host", dir, "--activations", "f64"}, {"host"},
 		{"run", "-p", "x", "--hosts", "10.0.0.2:8090"}, {"run", "-p", "x", "--hosts", "127.0.0.1:1", "--resident", "on"},
+		{"run", "-p", "x", "--hosts", "127.0.0.1:1", "--host-patience", "-1s"},
 	} {
 		if o := call(t, "", args...); o.code != exitUsage {
 			t.Errorf("%q: exit %d, stderr %q", args, o.code, o.stderr)
