@@ -2,7 +2,6 @@ package actors_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
 	expert "github.com/moeflux/moeflux-actor/actors/remote/host"
+	"github.com/moeflux/moeflux-actor/actors/remote/host/hosttest"
 	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
@@ -31,28 +31,7 @@ func expertHost(t *testing.T, cfg expert.Config) string {
 	if cfg.Device == nil {
 		cfg.Device = device(t, 1)
 	}
-	h, err := expert.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := h.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(l) }()
-	t.Cleanup(func() {
-		l.Close()
-		if err := <-served; err != nil {
-			t.Errorf("the host broke: %v", err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := h.Close(ctx); err != nil {
-			t.Errorf("closing the host: %v", err)
-		}
-	})
-	return l.Addr().String()
+	return hosttest.Serve(t, cfg)
 }
 
 // connected waits until so many of an engine's hosts can be asked.

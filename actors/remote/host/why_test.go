@@ -15,6 +15,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	expert "github.com/moeflux/moeflux-actor/actors/remote/host"
+	"github.com/moeflux/moeflux-actor/actors/remote/host/hosttest"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
@@ -32,33 +33,6 @@ func device(t *testing.T) gpu.Device {
 	}
 	t.Cleanup(func() { d.Close() })
 	return d
-}
-
-// serve starts an expert host that lives as long as the test, and returns its address.
-func serve(t *testing.T, cfg expert.Config) string {
-	t.Helper()
-	h, err := expert.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := h.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- h.Serve(l) }()
-	t.Cleanup(func() {
-		l.Close()
-		if err := <-served; err != nil {
-			t.Errorf("the host broke: %v", err)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := h.Close(ctx); err != nil {
-			t.Errorf("closing the host: %v", err)
-		}
-	})
-	return l.Addr().String()
 }
 
 // asking opens an engine with a few slots that asks a host, and waits until it may.
@@ -155,7 +129,7 @@ func TestWhyPlanted(t *testing.T) {
 			if c.host.Device = device(t); c.slow {
 				c.host.Device = lateDevice{c.host.Device}
 			}
-			p, err := netdelay.New(serve(t, c.host), netdelay.Link{Delay: c.delay})
+			p, err := netdelay.New(hosttest.Serve(t, c.host), netdelay.Link{Delay: c.delay})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,7 +187,7 @@ func (b *syncBuffer) String() string {
 func TestOneTrace(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	var log syncBuffer
-	addr := serve(t, expert.Config{Model: dir, Device: device(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	addr := hosttest.Serve(t, expert.Config{Model: dir, Device: device(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	spans := tracetest.NewInMemoryExporter()
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	e := asking(t, actors.Config{Model: dir, Hosts: addr, Tracer: tp})
