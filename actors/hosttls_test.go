@@ -67,51 +67,63 @@ func (a *authority) make(name string, c *x509.Certificate) (*ecdsa.PrivateKey, *
 	return key, made
 }
 
-// files are those of a name, of a certificate that ends some time from now.
-func (a *authority) files(name string, ends time.Duration) secrets.Files {
-	a.make(name, &x509.Certificate{NotAfter: time.Now().Add(ends), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+// files are those of a name, of a certificate that ends some time from now, for addresses.
+func (a *authority) files(name string, ends time.Duration, addrs ...string) secrets.Files {
+	c := &x509.Certificate{NotAfter: time.Now().Add(ends)}
+	for _, addr := range addrs {
+		c.IPAddresses = append(c.IPAddresses, net.ParseIP(addr))
+	}
+	a.make(name, c)
 	in := func(file string) string { return filepath.Join(a.dir, file) }
 	return secrets.Files{Cert: in(name + ".pem"), Key: in(name + ".key"), CA: in("ca.pem")}
 }
 
-// TestHostsTLS has a host serve an engine with a certificate of their authority, and no other.
+// TestHostsTLS has a host serve an engine with a certificate of their authority, and no other. Both
+// sides say what is wrong.
 func TestHostsTLS(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	ours, theirs := newAuthority(t), newAuthority(t)
-	served := ours.files("host", time.Hour)
-	addr := expertHost(t, expert.Config{Model: dir, Secrets: served})
-	expired := expertHost(t, expert.Config{Model: dir, Secrets: ours.files("old", -time.Hour)})
+	served := ours.files("host", time.Hour, "127.0.0.1")
 	for _, tc := range []struct {
-		name, addr string
-		engine     secrets.Files
-		used       bool
+		name         string
+		host, engine secrets.Files
+		says         string // of the engine, why the host is not used; "" if it is
+		hostSays     string
 	}{
-		{"ours", addr, ours.files("engine", time.Hour), true},
-		{"none", addr, secrets.Files{}, false},
-		{"expired", addr, ours.files("late", -time.Hour), false},
-		{"of another authority", addr, secrets.Files{Cert: theirs.files("x", time.Hour).Cert, Key: filepath.Join(theirs.dir, "x.key"), CA: served.CA}, false},
-		{"that trusts another authority", addr, secrets.Files{Cert: served.Cert, Key: served.Key, CA: filepath.Join(theirs.dir, "ca.pem")}, false},
-		{"of an expired host", expired, ours.files("engine2", time.Hour), false},
+		{"ours", served, ours.files("engine", time.Hour), "", ""},
+		{"none", served, secrets.Files{}, "TLS is for both sides or for none", "does not speak TLS; give certificates to both sides"},
+		{"of an engine alone", secrets.Files{}, ours.files("alone", time.Hour), "TLS is for both sides or for none", "out of place"},
+		{"expired", served, ours.files("late", -time.Hour), "our certificate has expired, by the clock of the other side; make a new one", "its certificate has expired on " + time.Now().Add(-time.Hour).UTC().Format("2006-01-02 15:")},
+		{"of another authority", served, secrets.Files{Cert: theirs.files("x", time.Hour).Cert, Key: filepath.Join(theirs.dir, "x.key"), CA: served.CA},
+			"our certificate does not come from the authority that it trusts; give both sides", "its certificate does not come from the authority that we trust; give both sides"},
+		{"that trusts another authority", served, secrets.Files{Cert: served.Cert, Key: served.Key, CA: filepath.Join(theirs.dir, "ca.pem")},
+			"its certificate does not come from the authority that we trust; give both sides", "it does not take our certificate, and says why in its own log"},
+		{"of an expired host", ours.files("old", -time.Hour, "127.0.0.1"), ours.files("engine2", time.Hour), "its certificate has expired on ", ""},
+		{"of a host elsewhere", ours.files("far", time.Hour, "10.0.0.2"), ours.files("engine3", time.Hour), "its certificate is not for 127.0.0.1; make one for the name or address that engines dial", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log syncBuffer
-			cfg := asksHosts(dir, tc.addr)
+			var log, hostLog syncBuffer
+			cfg := asksHosts(dir, expertHost(t, expert.Config{Model: dir, Secrets: tc.host, Logger: slog.New(slog.NewTextHandler(&hostLog, nil))}))
 			cfg.HostsCert, cfg.HostsKey, cfg.HostsCA = tc.engine.Cert, tc.engine.Key, tc.engine.CA
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			e := open(t, cfg)
 			for range 500 {
-				if strings.Contains(log.String(), "used") {
+				if strings.Contains(log.String(), "used") && (tc.hostSays == "" || hostLog.String() != "") {
 					break
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			if used := strings.Contains(log.String(), "host is used"); used != tc.used {
-				t.Errorf("the host is used: %v, want %v: %s", used, tc.used, log.String())
+			used := tc.says == ""
+			if got := log.String(); strings.Contains(got, "host is used") != used || !strings.Contains(got, tc.says) {
+				t.Errorf("the engine says %s, want the host used: %v, %q", got, used, tc.says)
+			}
+			if !strings.Contains(hostLog.String(), tc.hostSays) {
+				t.Errorf("the host says %s, want %q", hostLog.String(), tc.hostSays)
 			}
 			if _, err := transcript(sequence(t, e), prompt(1, 5, e.Model().VocabSize), 2); err != nil {
 				t.Error(err)
 			}
-			if uses := statsOf(t, e).Hosts[0].Uses; uses > 0 != tc.used {
+			if uses := statsOf(t, e).Hosts[0].Uses; uses > 0 != used {
 				t.Errorf("the host has computed %d uses", uses)
 			}
 		})

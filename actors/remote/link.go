@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/actors/remote/wire"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -121,7 +122,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	}
 	secure := tls.Client(conn, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(secrets.HandshakeError(err), conn.Close())
 	}
 	return secure, nil
 }
@@ -137,8 +138,8 @@ func (l *link) greet(conn net.Conn, r *frame.Reader) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("it ended the connection without a word; TLS is for both sides or for none: %w", err)
 	}
-	if err != nil {
-		return err
+	if err != nil { // the host may look at our certificate after the handshake
+		return secrets.Explain(err)
 	}
 	if f.Kind == frame.Refused {
 		return &RefusedError{fmt.Sprintf("%q", f.Body)}

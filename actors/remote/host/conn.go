@@ -22,9 +22,10 @@ const (
 
 // conn is one engine's connection.
 type conn struct {
-	h    *Host
-	net  net.Conn
-	asks atomic.Int32 // under way
+	h     *Host
+	net   net.Conn
+	known bool         // it has shown who it is, and is served
+	asks  atomic.Int32 // under way
 }
 
 func newConn(h *Host, c net.Conn) *conn { return &conn{h: h, net: c} }
@@ -41,6 +42,7 @@ func (c *conn) serve() error {
 	if err := c.greet(r); err != nil {
 		return err
 	}
+	c.known = true
 	r.Trust()
 	for {
 		_ = c.net.SetReadDeadline(time.Now().Add(silence))
@@ -97,7 +99,7 @@ func (h *Host) refusal(g *frame.Greeting) error {
 	case g.Version != frame.Version:
 		return fmt.Errorf("the host speaks version %d, and the engine version %d; run the same version of the program on both", frame.Version, g.Version)
 	case subtle.ConstantTimeCompare(g.Token[:], h.token[:]) == 0:
-		return fmt.Errorf("the token is wrong; give both sides the same one")
+		return fmt.Errorf("the token is wrong; give both sides the same one (--token-file of host, --hosts-token of the engine)")
 	case g.Fingerprint != [32]byte(h.print) || g.Shape != h.shape:
 		return fmt.Errorf("the host has another model, or other bits of it; give both sides the same files")
 	}

@@ -49,7 +49,7 @@ type Host struct {
 func newHost(cfg Config) *Host {
 	h := &Host{cfg: cfg, epoch: time.Now(), jobs: make(map[stages.StepID]*job)}
 	h.inbox.stopped = make(chan struct{})
-	h.conns.open = make(map[*conn]bool)
+	h.conns.open, h.conns.said = make(map[*conn]bool), make(map[string]bool)
 	return h
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/actors/remote/wire"
 )
 
@@ -23,6 +26,7 @@ type conns struct {
 	serving sync.WaitGroup // goroutines of connections
 	work    atomic.Int32   // asks under way
 	closing bool
+	said    map[string]bool // refusals that were logged
 }
 
 // add takes a connection, unless there are too many or the host closes.
@@ -112,10 +116,35 @@ func (h *Host) Serve(l net.Listener) error {
 		}
 		go func() {
 			defer h.conns.remove(x)
-			from := c.RemoteAddr().String()
-			err := x.serve()
-			h.cfg.Logger.Info("an engine has gone", "from", from, "why", err)
+			h.gone(x, x.serve())
 		}()
+	}
+}
+
+// mostSaid bounds what is remembered of refusals.
+const mostSaid = 256
+
+// gone logs the end of a connection. An engine that is refused dials again and again: why it is so
+// is said once, until somebody is served.
+func (h *Host) gone(c *conn, why error) {
+	at := c.net.RemoteAddr().String()
+	if c.known {
+		h.cfg.Logger.Info("an engine has gone", "from", at, "why", why)
+	}
+	from, _, _ := net.SplitHostPort(at)
+	why = secrets.Explain(why)
+	h.conns.mu.Lock()
+	defer h.conns.mu.Unlock()
+	if c.known || len(h.conns.said) >= mostSaid {
+		clear(h.conns.said)
+	}
+	if key := from + " " + why.Error(); !c.known && !h.conns.said[key] {
+		h.conns.said[key] = true
+		level := slog.LevelWarn
+		if errors.Is(why, io.EOF) { // it has thought better of it
+			level = slog.LevelInfo
+		}
+		h.cfg.Logger.Log(context.Background(), level, "an engine is not served", "from", at, "why", why)
 	}
 }
 
