@@ -35,6 +35,7 @@ type commands struct {
 	Serve        serveCmd        `cmd:"" help:"Serve the model over HTTP, as clients of OpenAI's API expect it."`
 	Convert      convertCmd      `cmd:"" help:"Convert a checkpoint into a packed model directory."`
 	Host         hostCmd         `cmd:"" help:"Compute experts of a model for engines that are started with --hosts."`
+	Certs        certsCmd        `cmd:"" help:"Make a small authority and certificates, by which hosts and engines know each other."`
 	Pull         pullCmd         `cmd:"" help:"Fetch a checkpoint from a hub and convert it as it arrives."`
 	Inspect      inspectCmd      `cmd:"" help:"Show what a packed model directory or a GGUF file holds, and how it would run here."`
 	Logits       logitsCmd       `cmd:"" help:"Write logits, hidden states and routing of given token ids to a file."`
@@ -52,7 +53,7 @@ type commands struct {
 	Help         struct{}        `cmd:"" help:"Print help, or that of a command, or (help figures) what the printed figures mean."`
 }
 
-var commandNames = []string{"run", "serve", "host", "convert", "pull", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "tune", "state", "trace", "version", "help"}
+var commandNames = []string{"run", "serve", "host", "certs", "convert", "pull", "inspect", "logits", "dump", "eval", "tokenize", "chat-template", "synth", "bench", "doctor", "tune", "state", "trace", "version", "help"}
 
 // run is the whole program except for signals; it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, e process.Env) int {

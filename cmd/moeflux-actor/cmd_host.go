@@ -55,6 +55,9 @@ func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) 
 	case err != nil:
 		return process.Usagef("--addr: %v", err)
 	}
+	if err := keys.Expired(inv.Env.Now()); err != nil {
+		return err
+	}
 	cfg, err := e.Configure(ctx, inv, e.Logger(inv.Stderr))
 	if err != nil {
 		return err
