@@ -150,8 +150,9 @@ type Config struct {
 	ExpertsPerToken int
 
 	// Hosts names expert hosts, host:port, separated by commas: processes (the command host) that
-	// compute experts which are not in memory here. They must have the same model and compute the
-	// same bits; one that does not is not asked. Whatever happens to one, its experts are had from
+	// compute experts which are not in memory here. What has a slash or no colon is a file of them,
+	// one on each line; # begins a comment. They must have the same model and compute the same
+	// bits; one that does not is not asked. Whatever happens to one, its experts are had from
 	// another or from the disk, and no result changes by a bit. "" means none.
 	Hosts string
 	// HostPatience is how long a host may be silent before what it was asked goes another way. 0
@@ -293,8 +294,8 @@ func (c Config) Validate() error {
 	bad(c.FlightTimes != c.FlightTimes || c.FlightTimes > 0 && c.FlightTimes < 1, "Config.FlightTimes is %v, but must be 1 or more, 0, or negative", c.FlightTimes)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
 	bad(c.HostPatience < 0, "Config.HostPatience is %v, but must be 0 or more", c.HostPatience)
-	errs = append(errs, c.checkHosts())
-	return errors.Join(errs...)
+	_, err := c.hostAddrs()
+	return errors.Join(append(errs, err)...)
 }
 
 // kv returns the device's name for how keys and values are kept.

@@ -20,33 +20,40 @@ func (c *Config) secrets() *secrets.Files {
 	return &secrets.Files{TokenFile: c.HostsToken, Cert: c.HostsCert, Key: c.HostsKey, CA: c.HostsCA, Insecure: c.HostsInsecure}
 }
 
-// checkHosts reports expert hosts that cannot be.
-func (c *Config) checkHosts() error {
-	all := remote.Split(c.Hosts)
-	if len(all) > expertio.MaxHosts {
-		return fmt.Errorf("actors: Config.Hosts names %d hosts, there can be %d", len(all), expertio.MaxHosts)
+// hostAddrs returns the addresses of the expert hosts, or says which cannot be.
+func (c *Config) hostAddrs() (addrs []string, err error) {
+	all, err := remote.ReadList(c.Hosts)
+	if err != nil {
+		return nil, fmt.Errorf("actors: Config.Hosts: %w", err)
 	}
-	for _, addr := range all {
-		err := c.secrets().CheckAddr(addr)
+	if len(all) > expertio.MaxHosts {
+		return nil, fmt.Errorf("actors: Config.Hosts names %d hosts, there can be %d", len(all), expertio.MaxHosts)
+	}
+	for _, l := range all {
+		err := c.secrets().CheckAddr(l.Addr)
 		if errors.Is(err, secrets.ErrUnprotected) {
 			err = fmt.Errorf("%w (Config.HostsCert, Config.HostsKey and Config.HostsCA; or Config.HostsInsecure)", err)
 		}
-		if err != nil {
-			return fmt.Errorf("actors: Config.Hosts: %w", err)
+		if err != nil && l.Line > 0 {
+			err = fmt.Errorf("%s:%d: %w", c.Hosts, l.Line, err)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("actors: Config.Hosts: %w", err)
+		}
+		addrs = append(addrs, l.Addr)
 	}
 	if len(all) > 0 && c.Resident == ResidentOn {
-		return fmt.Errorf("actors: Config.Resident is on, and Config.Hosts names expert hosts; leave one of them out")
+		return nil, fmt.Errorf("actors: Config.Resident is on, and Config.Hosts names expert hosts; leave one of them out")
 	}
-	return nil
+	return addrs, nil
 }
 
 // prepareHosts reads what hosts must know, and computes what they must answer to be asked. Where
 // every expert is in memory here nobody is asked.
 func (e *Engine) prepareHosts(cfg Config) error {
-	all := remote.Split(cfg.Hosts)
-	if len(all) == 0 {
-		return nil
+	all, err := cfg.hostAddrs()
+	if err != nil || len(all) == 0 {
+		return err
 	}
 	if e.info.ExpertIO == ExpertIOMmap {
 		cfg.Logger.Warn("expert hosts are not asked: all experts are in this machine's memory", "hosts", cfg.Hosts)
@@ -56,7 +63,6 @@ func (e *Engine) prepareHosts(cfg Config) error {
 	to := remote.Config{
 		Hosts: all, Shape: frame.Shape{Layers: len(m.Layers), Experts: m.NumExperts, Hidden: m.HiddenSize}, Patience: cfg.HostPatience, Send: e.rt.Send, Log: cfg.Logger,
 	}
-	var err error
 	if to.Token, err = cfg.secrets().Token(); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/actors/metering"
-	"github.com/moeflux/moeflux-actor/actors/remote"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/route"
@@ -126,7 +125,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 		Hosts: away,
 		Cores: cores, Meter: e.meter, Parking: e.parking, Texts: e.texts, Experts: e.memory, Explain: e.lostFile, Records: e.records,
 		Tracing: runtime.Tracing{
-			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, Hosts: remote.Split(cfg.Hosts), Exactness: e.info.Exactness,
+			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, Hosts: e.hosts.Addrs(), Exactness: e.info.Exactness,
 		},
 	})
 	if e.info.ExpertIO != ExpertIOMmap && !cfg.Partial {

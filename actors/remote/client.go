@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -104,14 +103,4 @@ func (c *Client) AddStats(s *stages.Stats) {
 	for _, l := range c.links {
 		s.Hosts = append(s.Hosts, l.stats())
 	}
-}
-
-// Split returns the addresses of a list, which commas separate.
-func Split(list string) (addrs []string) {
-	for a := range strings.SplitSeq(list, ",") {
-		if a = strings.TrimSpace(a); a != "" {
-			addrs = append(addrs, a)
-		}
-	}
-	return addrs
 }

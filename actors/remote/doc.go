@@ -3,6 +3,7 @@
 // other side is actors/remote/host, and actors/remote/frame says what both send,
 // actors/remote/wire how, and actors/remote/secrets how they know each other.
 //
+//	list.go    which hosts there are: a list, or a file of them
 //	client.go  Client: all hosts of an engine
 //	link.go    one host: dialling, greeting, asks under way, and the end of a connection
 //	probe.go   whether a host computes the same bits

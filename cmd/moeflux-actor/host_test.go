@@ -39,10 +39,10 @@ func startHost(t *testing.T, args ...string) string {
 	return regexp.MustCompile(`listening on (\S+)\n`).FindStringSubmatch(all.String())[1]
 }
 
-// TestHostCommand generates a text with and without two hosts.
+// TestHostCommand generates a text with and without two hosts, which a file names.
 func TestHostCommand(t *testing.T) {
 	dir := mustInspect(t).Dir
-	hosts := startHost(t, dir) + "," + startHost(t, dir, "--expert-memory", "200KiB", "--expert-io", "buffered")
+	hosts := writeFile(t, "hosts.txt", startHost(t, dir)+" # in memory\n\n"+startHost(t, dir, "--expert-memory", "200KiB", "--expert-io", "buffered")+"\n")
 	args := []string{"run", "--model", dir, "-p", "package main", "-n", "40", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
 	want := mustCall(t, "", args...)
 	got := mustCall(t, "", append(args, "--hosts", hosts)...)
@@ -63,6 +63,12 @@ func TestHostUsage(t *testing.T) {
 	} {
 		if o := call(t, "", args...); o.code != exitUsage {
 			t.Errorf("%q: exit %d, stderr %q", args, o.code, o.stderr)
+		}
+	}
+	hosts := writeFile(t, "hosts.txt", "127.0.0.1:1\n10.0.0.2:8090\n")
+	for list, says := range map[string]string{"10.0.0.2": "write host:port, or name a file", hosts: hosts + ":2: 10.0.0.2:8090 is not an address of this machine alone", "127.0.0.1:1,127.0.0.1:1": "name each host once"} {
+		if o := call(t, "", "run", "-p", "x", "--hosts", list); o.code != exitUsage || !strings.Contains(o.stderr, "--hosts") || !strings.Contains(o.stderr, says) {
+			t.Errorf("--hosts %s: exit %d, stderr %q, want %q", list, o.code, o.stderr, says)
 		}
 	}
 }
