@@ -101,6 +101,12 @@ func (a *attentionShape) rows() (first []int, n int) {
 
 // attention: s_j = Scale·q·k_j for j = 0..p, a = softmax(s), perhaps with a sink, y = Σ a_j·v_j.
 func attention(s *setup, a attentionShape) {
+	s.attended(a)
+	s.run()
+}
+
+// attended adds an attention. It returns the result and how many rows that has.
+func (s *setup) attended(a attentionShape) (y *operand, rows int) {
 	if a.scale == 0 {
 		a.scale = float32(1 / math.Sqrt(float64(a.dim)))
 	}
@@ -110,9 +116,11 @@ func attention(s *setup, a attentionShape) {
 	}
 	rowStride := a.heads*headStride + 3
 	valueDim := cmp.Or(a.valueDim, a.dim)
-	first, rows := a.rows()
+	first, n := a.rows()
+	rows = n
 	data := s.normal((rows-1)*rowStride + (a.heads-1)*headStride + a.dim)
-	q, y := s.input("Q", data), s.output("Y", rows*a.heads*valueDim)
+	q := s.input("Q", data)
+	y = s.output("Y", rows*a.heads*valueDim)
 	op := gpu.Attention{Q: q.view(), Y: y.view(), QRowStride: rowStride, QHeadStride: headStride, Heads: a.heads,
 		KVHeads: a.kvHeads, HeadDim: a.dim, ValueDim: a.valueDim, Window: a.window, Scale: a.scale, ValueScale: a.valueScale}
 	sinks := fill(a.heads, math.Inf(-1))
@@ -152,7 +160,7 @@ func attention(s *setup, a attentionShape) {
 	}
 	y.where(func(i int) bool { return used[i/(a.heads*valueDim)] }).expect(want, limit)
 	gpu.Encode(&s.cmds, op)
-	s.run()
+	return y, rows
 }
 
 // attend computes one head over the positions from first to the one before n, whose channels begin

@@ -20,7 +20,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, list := range [][]testCase{
 		transferCases(), rowCases(), storedBlockCases(), matmulCases(), edgeCases(), elementCases(), ropeCases(), attentionCases(), latentCases(), recurrentCases(),
-		routeCases(), chooseCases(), blockCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), goldenCases(),
+		routeCases(), chooseCases(), blockCases(), expertCases(), combineCases(), topKCases(), sequenceCases(), multipliedCases(), goldenCases(),
 	} {
 		all = append(all, list...)
 	}
@@ -70,9 +70,9 @@ func runCases(t *testing.T, d gpu.Device, all []testCase, begin beginner) {
 
 // taken returns the cases that a test takes. Under testenv.Thorough it takes all. Otherwise it
 // takes one in three of those that look back over hundreds of positions, which take most of the
-// time. Under -short, as where a processor or kernels are emulated, it takes one in eight of all,
-// and one in twelve of experts, which need many kernels each. Of each kind it takes at least one,
-// and each variant and order of threads its own.
+// time, and one in four of what is multiplied. Under -short, as where a processor or kernels are
+// emulated, it takes one in eight of all, and one in twelve of experts, which need many kernels
+// each. Of each kind it takes at least one, and each variant and order of threads its own.
 func taken(t *testing.T, all []testCase) []testCase {
 	size, seen := map[string]int{}, map[string]int{}
 	for _, c := range all {
@@ -86,6 +86,8 @@ func taken(t *testing.T, all []testCase) []testCase {
 			n = testenv.Rounds(8, 3, 1)
 		case "experts":
 			n = testenv.Rounds(12, 1, 1)
+		case "multiplied":
+			n = testenv.Rounds(8, 4, 1)
 		}
 		i := seen[kind]
 		seen[kind]++
@@ -129,6 +131,10 @@ func newAligned(t testing.TB, d gpu.Device, name string) *setup {
 	s.aligned = true
 	return s
 }
+
+// RunMultiplied tests that rows which a device prepares for products where they are written have
+// the bits of rows that it does not. Run tests that among all else.
+func RunMultiplied(t *testing.T, d gpu.Device) { runCases(t, d, multipliedCases(), newAligned) }
 
 // Outputs runs every case on d and returns what it wrote, by case and operand: two devices that
 // promise the same bits, such as one with more threads, return the same. Whether the numbers are

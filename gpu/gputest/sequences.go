@@ -147,6 +147,12 @@ func (s *setup) expectNorm(y *operand, x, limit []float64, rows, dim int, w []fl
 
 // addNorm adds and normalises. With inPlace the sum is the residual stream's, as in a layer.
 func addNorm(s *setup, rows, dim int, inPlace bool) {
+	s.addedNorm(rows, dim, inPlace)
+	s.run()
+}
+
+// addedNorm adds the two operations and returns the norm's result.
+func (s *setup) addedNorm(rows, dim int, inPlace bool) *operand {
 	a, b, w := s.normal(rows*dim), s.normal(rows*dim), s.normal(dim)
 	sum := make([]float32, len(a))
 	for i := range sum {
@@ -167,15 +173,21 @@ func addNorm(s *setup, rows, dim int, inPlace bool) {
 	s.expectNorm(y, float64s(sum), z.limit, rows, dim, w)
 	gpu.Encode(&s.cmds, op)
 	gpu.Encode(&s.cmds, gpu.RMSNorm{X: z.view(), W: s.input("W", w).view(), Y: y.view(), Vectors: rows, Dim: dim, Eps: eps})
-	s.run()
+	return y
 }
 
 // combineNorm ends an expert layer and normalises for the next.
 func combineNorm(s *setup, rows, topK, dim int, c combineShape) {
+	s.combinedNorm(rows, topK, dim, c)
+	s.run()
+}
+
+// combinedNorm adds the two operations and returns the norm's result.
+func (s *setup) combinedNorm(rows, topK, dim int, c combineShape) *operand {
 	z := s.combined(rows, topK, dim, c)
 	w := s.normal(dim)
 	y := s.output("normed", rows*dim)
 	s.expectNorm(y, z.want, z.limit, rows, dim, w)
 	gpu.Encode(&s.cmds, gpu.RMSNorm{X: z.view(), W: s.input("W", w).view(), Y: y.view(), Vectors: rows, Dim: dim, Eps: eps})
-	s.run()
+	return y
 }

@@ -1,0 +1,36 @@
+// What is said to the GPU in its own instructions. Tests on a processor put functions of their own
+// in its place (gpu/emu/testdata/override.h).
+
+// What every kernel does first: one of sm_90 and later may begin while those before it in a graph
+// still run. It lets the next one be set up, too, and waits: those before it are over then, with
+// all that they waited for themselves, and their results are visible. Parameters are not restricted
+// pointers: the compiler could read ahead of the wait.
+FN void begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Weights are read once: they are not to displace the inputs in the cache nearest to the cores.
+FN u32 load1(const u32* p, bool there) {
+  u32 v = 0;
+  asm("{.reg .pred q; setp.ne.u32 q, %2, 0; @q ld.global.nc.L1::no_allocate.u32 %0, [%1];}" : "+r"(v) : "l"(p), "r"((u32)there));
+  return v;
+}
+FN uint2 load2(const u32* p, bool there) {
+  uint2 v = make_uint2(0, 0);
+  asm("{.reg .pred q; setp.ne.u32 q, %3, 0; @q ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];}"
+      : "+r"(v.x), "+r"(v.y) : "l"(p), "r"((u32)there));
+  return v;
+}
+
+// Adds to sums, 16 rows by 8 columns, the products of 32 inputs: codes of 8 bits times limbs that are
+// signed, or are not. docs of PTX, mma.m16n8k32, say which lane has which.
+FN void mma_signed(u32 (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+FN void mma_unsigned(u32 (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}

@@ -1,0 +1,117 @@
+//go:build linux && (amd64 || arm64)
+
+package emu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
+	"github.com/moeflux/moeflux-actor/gpu/msl"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
+)
+
+// overriding is an emulator that runs the kernels of gpu/cuda/override, too: their text is C++ but
+// for ptx.cu, in whose place testdata/override.h stands.
+type overriding struct{ *Backend }
+
+func (overriding) LimbProducts() bool { return true }
+
+var (
+	included  = regexp.MustCompile(`(?m)^#include "(.*)"$`)
+	ownArrays = regexp.MustCompile(`__shared__ (\w+) (\w+)\[(.*)\];`)
+)
+
+// overrideText reads a file of gpu/cuda/override and those that it includes.
+func overrideText(name string) (string, error) {
+	if name == "ptx.cu" {
+		return "", nil
+	}
+	b, err := os.ReadFile(filepath.Join("..", "cuda", "override", name))
+	if err != nil {
+		return "", err
+	}
+	text := included.ReplaceAllStringFunc(string(b), func(line string) string {
+		var inner string
+		if err == nil {
+			inner, err = overrideText(included.FindStringSubmatch(line)[1])
+		}
+		return inner
+	})
+	return ownArrays.ReplaceAllString(text, "OWN_ARRAY($1, $2, ($3));"), err
+}
+
+// CompileOwn builds a kernel of gpu/cuda/override.
+func (b overriding) CompileOwn(k launch.Kernel) (launch.Pipeline, error) {
+	text, err := overrideText(k.Name + ".cu")
+	if err != nil {
+		return nil, err
+	}
+	header, err := os.ReadFile(filepath.Join("testdata", "override.h"))
+	if err != nil {
+		return nil, err
+	}
+	empty, err := msl.Parse("empty.metal", func(string) (string, error) { return "#include <metal_stdlib>\n", nil })
+	if err != nil {
+		return nil, err
+	}
+	source := fmt.Sprintf(`#include <utility>
+%s%snamespace metal {
+%s%s
+extern "C" void msl_entry(void* const* a, const msl_ctx*, void* tg) { msl_own = tg; msl_enter(%s, a); }
+extern "C" const unsigned* msl_meta() { return msl_params(%[5]s); }
+}
+`, empty.Emit(msl.Emulator, "", ""), k.Defines, header, text, k.Name)
+	h, err := b.builder.open("kernel "+k.Name, source, false)
+	if err != nil {
+		return nil, err
+	}
+	s, err := symbols(h, "msl_entry", "msl_meta")
+	if err != nil {
+		return nil, err
+	}
+	p, _, _ := purego.SyscallN(s[1])
+	n := *(*uint32)(pointer(p))
+	sizes := unsafe.Slice((*uint32)(pointer(p)), n+1)[1:]
+	args := make([]msl.Arg, n)
+	for i := range args {
+		args[i].Name = fmt.Sprintf("parameter %d", i)
+	}
+	return &pipeline{&msl.Kernel{Name: k.Name, Args: args}, s[0], 48 << 10, sizes}, nil
+}
+
+// openOverriding opens such a device.
+func openOverriding(t testing.TB, order Order) gpu.Device {
+	t.Helper()
+	d, err := launch.New(overriding{backend(t, order)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// The kernels of gpu/cuda/override compute what the suite wants of them, with operands that vectors
+// can be loaded from and without. That takes minutes, so it is done where there is time; else only
+// what kernels of both kinds have to do with each other.
+func TestOverrides(t *testing.T) {
+	d := openOverriding(t, Shuffled)
+	if testenv.Rounds(1, 1, 2) == 1 {
+		gputest.RunMultiplied(t, d)
+		return
+	}
+	t.Run("odd", func(t *testing.T) { gputest.Run(t, d) })
+	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d) })
+}
