@@ -5,6 +5,7 @@
 // changes no bit. CHOSEN: what a row attends to are the entries of its key-value head's list, which
 // says where their keys and values are: 1 positions, 2 blocks.
 #include "cache.metal"
+#include "limbs.metal"
 
 #ifndef HEADS
 #define HEADS 8
@@ -218,7 +219,9 @@ inline float2 factors(float start, float m_part, uint i, thread float& m) {
 
 // Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and
 // there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks 4
-// threads share a channel, each has every fourth span. Grid: heads times blocks of channels, rows.
+// threads share a channel, each has every fourth span. LIMBS: the limbs of the result are written,
+// too, also those of rows that have one part and are in y already; without, their parameters are any
+// memory. Grid: heads times blocks of channels, rows.
 #define MERGED 128u
 #define MOST_SPANS 24u
 [[max_total_threads_per_threadgroup(512)]]
@@ -226,7 +229,9 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
                             device const float* parts [[buffer(1)]],
                             device const float2* part_ml [[buffer(2)]],
                             device float* y [[buffer(3)]],
-                            constant AttentionParams& p [[buffer(4)]],
+                            device uint* limbs [[buffer(4)]],
+                            device float* limb_sums [[buffer(5)]],
+                            constant AttentionParams& p [[buffer(6)]],
                             uint2 group [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint sgs [[simdgroups_per_threadgroup]],
@@ -234,6 +239,9 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
 #if !SPANS
   threadgroup float span_acc[MOST_SPANS * MERGED];
   threadgroup float2 span_ml[MOST_SPANS];
+#endif
+#if LIMBS
+  threadgroup float4 result[MERGED / 4u];
 #endif
   device const AttentionRow& row = rows[group.y];
   const uint head = group.x % p.heads, mine = tid % MERGED, channel = group.x / p.heads * MERGED + mine;
@@ -287,5 +295,17 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
   }
   l = state.l;
 #endif
-  if (n > 1u && channel < VALUE_DIM && tid < MERGED) y[(ulong(row.row) * p.heads + head) * VALUE_DIM + channel] = acc / l * p.value_scale;
+  device float* to = y + (ulong(row.row) * p.heads + head) * VALUE_DIM + min(channel, uint(VALUE_DIM) - 1u);
+  const float whole = n > 1u ? acc / l * p.value_scale : *to;
+  const bool here = channel < VALUE_DIM && tid < MERGED;
+  if (here && n > 1u) *to = whole;
+#if LIMBS
+  if (tid < MERGED) ((threadgroup float*)result)[mine] = whole;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (tid < 32u) {
+    const uint first = group.x / p.heads * MERGED + 4u * lane;
+    const ulong record = (ulong(row.row) * p.heads + head) * (VALUE_DIM / LIMBS) + min(first, uint(VALUE_DIM) - 1u) / LIMBS;
+    store_limbs(limbs, limb_sums, record, result[lane], lane, first < VALUE_DIM);
+  }
+#endif
 }

@@ -1,5 +1,6 @@
 // Norms of vectors, alone and of what an operation before them wrote, and rotation of heads. Teams
-// past the last vector read that once more and write nothing.
+// past the last vector read that once more and write nothing. LIMBS: the limbs of norms are written,
+// too, see limbs.metal; without, their parameters are any memory.
 #include "rotate.metal"
 #include "vectors.metal"
 
@@ -15,7 +16,9 @@ struct NormParams {
 kernel void rms_norm(device float* x [[buffer(0)]],
                      device const float* w [[buffer(1)]],
                      device float* y [[buffer(2)]],
-                     constant NormParams& p [[buffer(3)]],
+                     device uint* limbs [[buffer(3)]],
+                     device float* sums [[buffer(4)]],
+                     constant NormParams& p [[buffer(5)]],
                      uint group [[threadgroup_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]],
                      uint sg [[simdgroup_index_in_threadgroup]],
@@ -27,7 +30,7 @@ kernel void rms_norm(device float* x [[buffer(0)]],
   for (uint q = 0; q < QUADS; q++) in[q] = load_quad(x + ulong(v) * p.x_stride, quad_at(q, member), p.dim);
   load_weights(w, member, p.dim, weights);
   const float factor = norm_factor(square_sum(in, lane, sg, part), p.dim, p.eps);
-  if (at < p.vectors) store_norm(y + ulong(v) * p.y_stride, in, weights, factor, member, p.dim);
+  store_norm(y + ulong(v) * p.y_stride, limbs, sums, v, in, weights, factor, member, p.dim, at < p.vectors);
 }
 
 // z = a + b and the norm of z. z is dense.
@@ -37,7 +40,9 @@ kernel void add_norm(device float* a [[buffer(0)]],
                      device float* z [[buffer(2)]],
                      device const float* w [[buffer(3)]],
                      device float* y [[buffer(4)]],
-                     constant NormParams& p [[buffer(5)]],
+                     device uint* limbs [[buffer(5)]],
+                     device float* sums [[buffer(6)]],
+                     constant NormParams& p [[buffer(7)]],
                      uint group [[threadgroup_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]],
                      uint sg [[simdgroup_index_in_threadgroup]],
@@ -56,8 +61,8 @@ kernel void add_norm(device float* a [[buffer(0)]],
   if (at < p.vectors) {
 #pragma unroll
     for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
-    store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, p.dim);
   }
+  store_norm(y + ulong(v) * p.y_stride, limbs, sums, v, sum, weights, factor, member, p.dim, at < p.vectors);
 }
 
 struct CombineNormParams {
@@ -77,7 +82,9 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
                          device float* z [[buffer(5)]],
                          device const float* w [[buffer(6)]],
                          device float* y [[buffer(7)]],
-                         constant CombineNormParams& p [[buffer(8)]],
+                         device uint* limbs [[buffer(8)]],
+                         device float* limb_sums [[buffer(9)]],
+                         constant CombineNormParams& p [[buffer(10)]],
                          uint group [[threadgroup_position_in_grid]],
                          uint lane [[thread_index_in_simdgroup]],
                          uint sg [[simdgroup_index_in_threadgroup]],
@@ -112,8 +119,8 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
   if (at < p.rows) {
 #pragma unroll
     for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
-    store_norm(y + ulong(v) * p.y_stride, sum, weights, factor, member, p.dim);
   }
+  store_norm(y + ulong(v) * p.y_stride, limbs, limb_sums, v, sum, weights, factor, member, p.dim, at < p.rows);
 }
 
 struct GatedNormParams {

@@ -4,7 +4,7 @@
 // A thread has QUADS pieces of 4 neighbouring numbers; what lies past the vector's end is 0.
 // Squares are added piece by piece, then over the simdgroup, then over the team: an order that
 // depends on TEAM and so on the vector's length alone. WIDE: pieces are loaded and stored whole.
-#include "common.metal"
+#include "limbs.metal"
 
 #ifndef TEAM
 #define TEAM 1
@@ -61,17 +61,24 @@ inline float square_sum(thread const float4* v, uint lane, uint sg, threadgroup 
 // What a vector of n with this sum of squares is multiplied by.
 inline float norm_factor(float squares, uint n, float eps) { return 1.0f / sqrt(squares / float(n) + eps); }
 
-// The norm of v, with the team's weights or, where WEIGHTED is 0, without.
+// The norm of v, with the team's weights or, where WEIGHTED is 0, without; and its limbs. It is
+// vector row, whose y is at to. All lanes call it; those of vectors that are not live write nothing.
 #ifndef WEIGHTED
 #define WEIGHTED 1
 #endif
-inline void store_norm(device float* y, thread const float4* v, thread const float4* w, float factor, uint member, uint n) {
+inline void store_norm(device float* to, device uint* limbs, device float* sums, ulong row, thread const float4* v, thread const float4* w,
+                       float factor, uint member, uint n, bool live) {
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
+    const uint i = quad_at(q, member);
 #if WEIGHTED
-    store_quad(y, quad_at(q, member), n, w[q] * (v[q] * float4(factor)));
+    const float4 y = w[q] * (v[q] * float4(factor));
 #else
-    store_quad(y, quad_at(q, member), n, v[q] * float4(factor));
+    const float4 y = v[q] * float4(factor);
+#endif
+    if (live) store_quad(to, i, n, y);
+#if LIMBS
+    store_limbs(limbs, sums, row * (n / LIMBS) + min(i, n - 1u) / LIMBS, y, member % 32u, live && i < n);
 #endif
   }
 }

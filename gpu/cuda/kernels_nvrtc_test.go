@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -63,4 +64,24 @@ func TestKernelsCompile(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d kernels", b.n)
+}
+
+// The kernels that make limbs for others compile: the emulator takes no limbs.
+func TestLimbMakersCompile(t *testing.T) {
+	c := openNVRTC(t)
+	modules, err := launch.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm := "#define WEIGHTED 1\n#define TEAM 16\n#define QUADS 1\n#define WIDE 1\n#define SHARED 0\n"
+	for name, defines := range map[string]string{
+		"rms_norm": norm, "add_norm": norm, "combine_norm": norm, "attention_merge": "#define HEAD_DIM 128\n#define VALUE_DIM 128\n#define SPANS 0\n",
+	} {
+		for _, group := range []int{32, 64, 128} {
+			source := modules[name].Emit(msl.CUDA, name, fmt.Sprintf("%s#define LIMBS %d\n", defines, group))
+			if _, log, err := c.build(source, options(nvrtcArch)); err != nil || log != "" {
+				t.Errorf("%s for groups of %d: %v\n%s", name, group, err, log)
+			}
+		}
+	}
 }

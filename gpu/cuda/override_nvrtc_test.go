@@ -23,7 +23,7 @@ func limbKernels() (all []launch.Kernel) {
 					add("limbs_split", c, "")
 					c += fmt.Sprintf("#define INPUTS %d\n", 384*(1+3*wide))
 					rows := []int{1, 2, 4, 8, 16, 32}[len(all)%6]
-					add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+layout, rows/8%2, 1+wide*3)
+					add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+layout, (rows/8+wide)%2, 1+wide*3)
 					add("limbs_swiglu", c, "#define XROWS %d\n#define SPLIT %d\n#define PARTS 2\n", 1+layout, wide)
 					if group != 64 || wide == 0 { // the compiler takes seconds for one
 						continue

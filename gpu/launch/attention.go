@@ -49,8 +49,10 @@ func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	a.set, a.pages = x.pages.find(o.Segments)
 	a.wide = widePages(o, valueDim, a.set)
 	few, many := a.rows()
+	a.wantLimbs(len(few) + len(many))
 	a.few(few)
 	a.many(many)
+	a.haveLimbs()
 }
 
 // attending is one attention that is encoded.
@@ -65,7 +67,29 @@ type attending struct {
 	format   int  // KV8
 	keysOnly bool // keys are the values, too
 	set      *pageSet
-	pages    int // its index
+	pages    int       // its index
+	limbs    madeLimbs // of the result, which attention_merge makes
+	merged   int       // rows
+}
+
+// wantLimbs has limbs of all n rows made if the next operation multiplies them.
+func (a *attending) wantLimbs(n int) {
+	for i, row := 0, 0; i < len(a.Segments); i++ {
+		if a.Segments[i].Row != row {
+			return
+		}
+		row += a.Segments[i].Rows
+	}
+	if m := a.wantedLimbs(a.y.view, n, a.Heads*a.valueDim, 1, &a.at); m.group > 0 && a.valueDim%m.group == 0 {
+		a.limbs = m
+	}
+}
+
+// haveLimbs notes that limbs are there: of rows that were merged.
+func (a *attending) haveLimbs() {
+	if a.limbs.group > 0 && a.merged == a.limbs.rows.rows {
+		a.made = a.limbs
+	}
 }
 
 // cacheFormat is the KV8 of the kernels.
@@ -257,11 +281,17 @@ func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
 	if !spans {
 		threads *= 4
 	}
-	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans))
+	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans), a.limbs.group)
 	a.tableAt(list)
 	a.places(sums, ml, a.y)
+	if a.limbs.group > 0 {
+		a.places(a.limbs.rows.limbs, a.limbs.rows.sums)
+	} else {
+		a.places(a.y, a.y)
+	}
 	constants(a.encoder, p)
 	a.end(threads, a.Heads*ceil(a.valueDim, mergedChannels), n)
+	a.merged += n
 }
 
 // pageTable binds a page set.

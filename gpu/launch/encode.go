@@ -61,9 +61,9 @@ func sometimes[T gpu.Op](encode func(x *encoder, o T) error) func(x *encoder, op
 
 // encode appends the steps of the first of ops, or of several if they are one launch, and returns
 // of how many.
-func (x *encoder) encode(ops []gpu.Op, plain bool) (int, error) {
+func (x *encoder) encode(ops []gpu.Op) (int, error) {
 	e := &encodings[ops[0].Kind()]
-	if e.join != nil && len(ops) > 1 && !plain {
+	if e.join != nil && len(ops) > 1 && !x.plain {
 		if n := e.join(x, ops); n > 0 {
 			return n, nil
 		}

@@ -39,6 +39,8 @@ type encoder struct {
 	constants []byte
 	tables    []byte // grows; the ticket's while a Submit is encoded
 	at        int    // operation under way
+	ops       []gpu.Op
+	plain     bool // each operation is launched alone
 
 	tableMemory   region
 	scratch       region
@@ -50,7 +52,7 @@ type encoder struct {
 	launch        Launch
 	lists         lists
 	scratchWanted int
-	lastSplit     lastSplit
+	made          madeLimbs
 	jobsWanted    int
 	routed        routed
 	failed        atomic.Bool // a Submit of this encoder, since the last run
@@ -134,14 +136,16 @@ type step struct {
 // run encodes t's commands and runs them on the stream.
 func (x *encoder) run(t *submitted) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
-	x.scratchWanted, x.jobsWanted, x.routed, x.lastSplit = 0, 0, routed{}, lastSplit{}
+	x.scratchWanted, x.jobsWanted, x.routed, x.made = 0, 0, routed{}, madeLimbs{}
 	x.pages.clock++
 	if x.failed.Swap(false) {
 		x.pages.forget()
 	}
 	ops := t.commands.Ops()
+	x.ops, x.plain = ops, t.commands.Plain
+	defer func() { x.ops = nil }()
 	for x.at = 0; x.at < len(ops); {
-		n, err := x.encode(ops[x.at:], t.commands.Plain)
+		n, err := x.encode(ops[x.at:])
 		if err != nil {
 			return &OpError{ops[x.at].Name(), x.at, err}
 		}

@@ -29,9 +29,10 @@ func (x *encoder) joinAddNorm(ops []gpu.Op) int {
 	if !w.apart(z, first, second) || !y.sameOrApart(z, first, second) {
 		return 0
 	}
-	s := normShapeOf(o.Dim)
-	x.begin(a, "add_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, a.A, a.B, a.Y)))
+	s, l := normShapeOf(o.Dim), x.normLimbs(o, 2)
+	x.begin(a, "add_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, a.A, a.B, a.Y)), l.group)
 	x.views(a.A, a.B, a.Y, o.W, o.Y)
+	x.limbsOf(&l, o.Y)
 	constants(x, normParamsOf(o))
 	x.endNorm(s, o.Vectors)
 	return 2
@@ -57,10 +58,11 @@ func (x *encoder) joinCombineNorm(ops []gpu.Op) int {
 	if !w.apart(z, residual) || !y.sameOrApart(z, residual) || !y.apart(routed, shared, extentOf(c.SharedGate, 4*c.Rows)) {
 		return 0
 	}
-	s := normShapeOf(o.Dim)
-	x.begin(c, "combine_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, c.Routed, c.Shared, c.Residual, c.Y)), combineShared(c))
+	s, l := normShapeOf(o.Dim), x.normLimbs(o, 2)
+	x.begin(c, "combine_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, c.Routed, c.Shared, c.Residual, c.Y)), combineShared(c), l.group)
 	x.combineOperands(c)
 	x.views(o.W, o.Y)
+	x.limbsOf(&l, o.Y)
 	constants(x, combineNormParams{uint32(c.Rows), uint32(c.Dim), uint32(c.TopK), uint32(or(o.YStride, o.Dim)), o.Eps})
 	x.endNorm(s, o.Vectors)
 	return 2

@@ -5,9 +5,9 @@ import "slices"
 // limbShapes are all shapes that a product is launched in, whatever its rows, in which a
 // threadgroup takes at most so many. Each computes a row in the same bits, so any of them serves
 // for any other.
-func (l limits) limbShapes(tiles, most int) (all []limbShape) {
+func (l limits) limbShapes(tiles, most int, made bool) (all []limbShape) {
 	for _, rows := range [...]int{1, 2, 4, limbFew, 2 * limbFew, limbMany, 16 * limbMany} {
-		if s := l.limbShape(rows, tiles); s.xrows <= most && !slices.Contains(all, s) {
+		if s := l.limbShape(rows, tiles, made); s.xrows <= most && !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}
@@ -27,7 +27,11 @@ type limbChoice struct {
 	rows    int
 	tiles   int // of products
 	wanted  limbShape
+	made    bool // the rows' limbs are there
 }
+
+// splits reports whether a launch in a shape is preceded by one that makes limbs.
+func (c *limbChoice) splits(s limbShape) bool { return s.split && !c.made }
 
 // limbKernel is the kernel of a shape.
 func (x *encoder) limbKernel(c *limbChoice, s limbShape) *known {
@@ -45,9 +49,9 @@ func (x *encoder) limbKernel(c *limbChoice, s limbShape) *known {
 func (x *encoder) others(c *limbChoice) (all []limbShape) {
 	switch c.kernel {
 	case "limbs_matmul":
-		all = x.d.limits.limbShapes(c.tiles, limbMany)
+		all = x.d.limits.limbShapes(c.tiles, limbMany, c.made)
 	case "limbs_swiglu":
-		all = x.d.limits.limbShapes(c.tiles, 2*limbFew)
+		all = x.d.limits.limbShapes(c.tiles, 2*limbFew, c.made)
 	default:
 		if c.wanted.xrows == limbFew { // else no other kernel takes as many pairs
 			other := c.wanted
@@ -67,12 +71,12 @@ func (x *encoder) chooseShape(c *limbChoice) (limbShape, Kernel) {
 		return c.wanted, k.Kernel
 	}
 	split := x.splitKernel(c.defines)
-	if x.pipelines[k.Kernel] != nil && (!c.wanted.split || x.pipelines[split] != nil) {
-		k.settled = true
+	if x.pipelines[k.Kernel] != nil && (!c.splits(c.wanted) || x.pipelines[split] != nil) {
+		k.settled = !c.made
 		return c.wanted, k.Kernel
 	}
 	best, others := c.wanted, x.others(c)
-	if !a.ready(k.Kernel) || c.wanted.split && !a.ready(split) {
+	if !a.ready(k.Kernel) || c.splits(c.wanted) && !a.ready(split) {
 		best = x.bestReady(c, others, split)
 	}
 	if best != c.wanted {
@@ -81,7 +85,7 @@ func (x *encoder) chooseShape(c *limbChoice) (limbShape, Kernel) {
 	for _, s := range others {
 		a.want(x.limbKernel(c, s).Kernel)
 	}
-	if !best.split {
+	if !best.split && !c.made {
 		a.want(split)
 	}
 	return best, x.limbKernel(c, best).Kernel
@@ -93,7 +97,7 @@ func (x *encoder) bestReady(c *limbChoice, others []limbShape, split Kernel) lim
 	best, passes := c.wanted, mostPasses*ceil(c.rows, c.wanted.xrows)+1
 	for _, s := range others {
 		n := ceil(c.rows, s.xrows)
-		if n < passes && x.d.ahead.ready(x.limbKernel(c, s).Kernel) && (!s.split || x.d.ahead.ready(split)) {
+		if n < passes && x.d.ahead.ready(x.limbKernel(c, s).Kernel) && (!c.splits(s) || x.d.ahead.ready(split)) {
 			best, passes = s, n
 		}
 	}

@@ -76,52 +76,15 @@ func (x *encoder) splitKernel(d [4]int) Kernel {
 
 type limbSplitParams struct{ rows, cols, xStride, _ uint32 }
 
-// splitLimbs makes limbs of rows in scratch memory from byte *at on, and moves *at past them.
-func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int, at *int) {
-	groups := cols / d[1]
-	r.limbs, r.sums, r.split = x.reserve(at, ceil(3*r.rows*cols, 4)), x.reserve(at, 2*r.rows*groups), true
+// splitLimbs makes limbs of rows in scratch memory.
+func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int) {
+	at := 0
+	x.reserveLimbs(r, cols, d[1], &at)
 	x.beginKernel(op, x.splitKernel(d))
 	x.views(r.x)
 	x.places(r.limbs, r.sums)
 	constants(x, limbSplitParams{rows: uint32(r.rows), cols: uint32(cols), xStride: uint32(r.stride)})
-	x.end(256, ceil(4*r.rows*groups, 256))
-}
-
-// lastSplit is rows whose limbs are in scratch memory: since then there were only products of the
-// same rows, and choices of experts by their results.
-type lastSplit struct {
-	rows        limbRows
-	cols, group int
-	next        int // the operation that may use them, too
-}
-
-// splitOnce is splitLimbs for a launch of n operations that begins with a product, unless the
-// launch before multiplied the same rows and did not change them.
-func (x *encoder) splitOnce(o *gpu.MatMul, d [4]int, r *limbRows, operations int) {
-	if !x.wasSplit(r, o.W.Cols, d[1]) {
-		at := 0
-		x.splitLimbs(o, d, r, o.W.Cols, &at)
-	}
-	x.lastSplit = lastSplit{rows: *r, cols: o.W.Cols, group: d[1], next: x.at + operations}
-}
-
-// wasSplit finds the limbs of rows of cols inputs in groups, if they are the last that were made.
-func (x *encoder) wasSplit(r *limbRows, cols, group int) bool {
-	l := &x.lastSplit
-	if !l.rows.split || l.next != x.at || l.rows.x != r.x || l.rows.rows != r.rows || l.rows.stride != r.stride || l.cols != cols || l.group != group {
-		return false
-	}
-	*r = l.rows
-	return true
-}
-
-// keepSplit lets the last limbs serve the operation after the one under way, too, which takes no
-// scratch memory and writes to these extents.
-func (x *encoder) keepSplit(written ...extent) {
-	l := &x.lastSplit
-	if l.rows.split && l.next == x.at && floatsAt(l.rows.x, l.rows.rows, l.cols, l.rows.stride).apart(written...) {
-		l.next++
-	}
+	x.end(256, ceil(4*r.rows*(cols/d[1]), 256))
 }
 
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
@@ -135,10 +98,11 @@ type limbShape struct {
 	split bool
 }
 
-// limbShape returns the shape for a number of rows and of tiles of 16 rows of the matrix. If
-// there are few rows, each warp makes its own limbs: a kernel that makes them once costs a launch.
-func (l limits) limbShape(rows, tiles int) limbShape {
-	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= l.wideTiles), split: rows > 4}
+// limbShape returns the shape for a number of rows and of tiles of 16 rows of the matrix. If there
+// are few rows whose limbs are not made yet, each warp makes its own: a kernel that makes them once
+// costs a launch.
+func (l limits) limbShape(rows, tiles int, made bool) limbShape {
+	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= l.wideTiles), split: made || rows > 4}
 	switch {
 	case rows > 16:
 		s.xrows, s.tiles = limbMany, 1+flag(tiles*ceil(rows, limbMany) >= l.wideTiles/2)
@@ -155,9 +119,10 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 		tiles += ceil(m.W.Rows, limbTile)
 	}
 	d := limbDefines(o.W.Format, wideProduct(o))
+	r, made := x.limbInputs(o)
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_matmul", defines: d, cols: o.W.Cols, more: [4]int{len(all)}, rows: o.Rows, tiles: tiles,
-		wanted: x.d.limits.limbShape(o.Rows, tiles)})
-	r := x.limbInputs(o, d, s.split, len(all))
+		wanted: x.d.limits.limbShape(o.Rows, tiles, made), made: made})
+	x.splitOnce(o, d, &r, s.split, len(all))
 	x.beginKernel(o, k)
 	x.limbRows(&r)
 	x.limbParts(all)
@@ -169,9 +134,10 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	gate := all[0]
 	d := limbDefines(gate.W.Format, wideProduct(gate))
+	r, made := x.limbInputs(gate)
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_swiglu", defines: d, cols: gate.W.Cols, more: [4]int{len(all)}, rows: gate.Rows, tiles: 1,
-		wanted: x.d.limits.limbShape(gate.Rows, 1)})
-	r := x.limbInputs(gate, d, s.split, len(all)+1)
+		wanted: x.d.limits.limbShape(gate.Rows, 1, made), made: made})
+	x.splitOnce(gate, d, &r, s.split, len(all)+1)
 	x.beginKernel(gate, k)
 	x.limbRows(&r)
 	x.limbParts(all)
@@ -180,14 +146,10 @@ func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	x.end(2*32*limbSlices(gate.W.Format, gate.W.Cols), ceil(gate.W.Rows, limbTile), ceil(gate.Rows, s.xrows))
 }
 
-// limbInputs returns the rows that a product multiplies, with limbs if split says so, for a launch
-// of n operations.
-func (x *encoder) limbInputs(o *gpu.MatMul, d [4]int, split bool, operations int) limbRows {
-	r := limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
-	if split {
-		x.splitOnce(o, d, &r, operations)
-	}
-	return r
+// limbInputs returns the rows that a product multiplies, and whether their limbs are made.
+func (x *encoder) limbInputs(o *gpu.MatMul) (r limbRows, made bool) {
+	r = limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
+	return r, x.findLimbs(&r, o.W.Cols, o.W.Format.Group())
 }
 
 // limbParts binds the products' matrices, biases and results.
@@ -214,17 +176,17 @@ func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
 	d, tiles, cols := limbDefines(f, b.wide[which]), ceil(int(p.wRows), limbTile), int(p.wCols)
 	warps := limbSlices(f, cols) * (1 + flag(gated)) // the gates' and the ups'
-	wanted := limbShape{xrows: limbFew, tiles: 1, split: b.o.Rows > 2}
+	made := x.findLimbs(&r, cols, d[1])
+	wanted := limbShape{xrows: limbFew, tiles: 1, split: made || b.o.Rows > 2}
 	if b.xrows > limbFew {
 		// what they leave for the others fits into 48 KiB
 		wanted = limbShape{xrows: limbMany, tiles: 1 + flag(warps <= 8), split: true}
 	}
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols, more: [4]int{flag(gated), b.biased, b.clamped, which},
-		rows: b.xrows, wanted: wanted})
-	if s.split && !x.wasSplit(&r, cols, d[1]) {
-		at := 0
-		x.splitLimbs(b.o, d, &r, cols, &at)
-		x.lastSplit = lastSplit{} // its place is taken
+		rows: b.xrows, wanted: wanted, made: made})
+	if s.split && !made {
+		x.splitLimbs(b.o, d, &r, cols)
+		x.made = madeLimbs{} // their place is taken
 	}
 	x.beginKernel(b.o, k)
 	x.expertLists(b)

@@ -55,9 +55,10 @@ func (x *encoder) endNorm(s normShape, vectors int) {
 }
 
 func (x *encoder) rmsNorm(o *gpu.RMSNorm) {
-	s := normShapeOf(o.Dim)
-	x.begin(o, "rms_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o)))
+	s, l := normShapeOf(o.Dim), x.normLimbs(o, 1)
+	x.begin(o, "rms_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o)), l.group)
 	x.views(o.X, o.W, o.Y)
+	x.limbsOf(&l, o.Y)
 	constants(x, normParamsOf(o))
 	x.endNorm(s, o.Vectors)
 }

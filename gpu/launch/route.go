@@ -42,7 +42,7 @@ func (x *encoder) route(o *gpu.Route) error {
 // routeOperands binds what the routing kernels have in common.
 func (x *encoder) routeOperands(o *gpu.Route, lists jobTables) {
 	x.views(o.Scores, o.Bias, o.Picks, o.Weights)
-	x.keepSplit(extentOf(o.Picks, 4*o.Rows*o.TopK), extentOf(o.Weights, 4*o.Rows*o.TopK))
+	x.keepLimbs(extentOf(o.Picks, 4*o.Rows*o.TopK), extentOf(o.Weights, 4*o.Rows*o.TopK))
 	x.jobsOf(lists)
 	scale := o.Rule.Scale
 	if scale == 0 {

@@ -28,6 +28,7 @@ func doFill(x *encoder, s *step) error {
 }
 
 func (x *encoder) mark(o *gpu.Mark) {
+	x.keepLimbs()
 	x.steps = append(x.steps, step{op: o, index: x.at, other: doMark})
 }
 

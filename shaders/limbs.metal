@@ -1,0 +1,47 @@
+// Rows of float32 as limbs: what kernels of gpu/cuda/override multiply by, and make of rows that
+// nobody has made them of, see limbs.cu there. A kernel that writes rows writes their limbs, too, if
+// the next one wants them.
+//
+// LIMBS is the inputs of a group, 32, 64 or 128; 0: nobody wants any.
+#include "common.metal"
+
+#ifndef LIMBS
+#define LIMBS 0
+#endif
+#if LIMBS
+#define LIMB_LANES (LIMBS / 4u)  // that have a group, next to each other
+
+// Writes the limbs of a lane's 4 numbers, and one lane of a group its power of two and sum. record
+// is the lane's group, counted over all rows. All lanes call it; those that are not live have none.
+inline void store_limbs(device uint* limbs, device float* sums, ulong record, float4 v, uint lane, bool live) {
+  uint most = 0u;  // of magnitudes' bits, whose order is that of magnitudes, NaN above all
+#pragma unroll
+  for (uint c = 0; c < 4u; c++) most = max(most, as_type<uint>(v[c]) & 0x7fffffffu);
+#pragma unroll
+  for (uint d = 1; d < LIMB_LANES; d *= 2u) most = max(most, simd_shuffle_xor(most, ushort(d)));
+  const uint exponent = most >> 23, e = min(max(exponent, 22u), 254u);  // by 127 more than it is
+  const bool whole = exponent < 255u;
+  const float up = as_type<float>((276u - e) << 23);
+  int sum = 0;
+  uint upper = 0u, middle = 0u, lower = 0u;
+#pragma unroll
+  for (uint c = 0; c < 4u; c++) {
+    const int q = whole ? min(int(rint(v[c] * up)), 0x7fffff) : 0;
+    sum += q;
+    upper |= (uint(q) >> 16 & 255u) << 8u * c;
+    middle |= (uint(q) >> 8 & 255u) << 8u * c;
+    lower |= (uint(q) & 255u) << 8u * c;
+  }
+#pragma unroll
+  for (uint d = 1; d < LIMB_LANES; d *= 2u) sum += simd_shuffle_xor(sum, ushort(d));
+  if (!live) return;
+  device uint* to = limbs + record * (3u * LIMB_LANES) + lane % LIMB_LANES;
+  to[0] = upper;
+  to[LIMB_LANES] = middle;
+  to[2u * LIMB_LANES] = lower;
+  if (lane % LIMB_LANES == 0u) {
+    sums[2u * record] = as_type<float>(whole ? e << 23 : 0x7fc00000u);
+    sums[2u * record + 1u] = float(sum) * 2.384185791015625e-07f;
+  }
+}
+#endif
