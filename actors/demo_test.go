@@ -111,18 +111,28 @@ func TestDemoInt8(t *testing.T) {
 	}
 }
 
-// meanLoss is the mean of -log softmax(logits[i])[next[i]], in float64.
-func meanLoss(logits []float32, next []int32) float64 {
-	vocab, sum := len(logits)/len(next), 0.0
+// tokenLosses returns -log softmax(logits[i])[next[i]], in float64.
+func tokenLosses(logits []float32, next []int32) []float64 {
+	vocab, losses := len(logits)/len(next), make([]float64, len(next))
 	for i, id := range next {
 		row := logits[i*vocab : (i+1)*vocab]
 		top, z := float64(slices.Max(row)), 0.0
 		for _, v := range row {
 			z += math.Exp(float64(v) - top)
 		}
-		sum += top + math.Log(z) - float64(row[id])
+		losses[i] = top + math.Log(z) - float64(row[id])
 	}
-	return sum / float64(len(next))
+	return losses
+}
+
+func meanLoss(logits []float32, next []int32) float64 { return mean(tokenLosses(logits, next)) }
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }
 
 // TestDemoGreedy continues the reference's prompts. Its smallest gap between the two best logits is

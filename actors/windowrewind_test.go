@@ -44,6 +44,12 @@ func rewindWindows(t *testing.T, name string, kv actors.KVFormat) {
 	written, cuts, refused := 0, 0, 0 // pages that were begun
 	for round := range testenv.Rounds(15, 30, 600) {
 		more := prompt(rng.Uint64(), 1+rng.IntN(40)*rng.IntN(5), vocab)
+		if len(text)+len(more) > e.Info().Context { // begin another one
+			if err := s.Reset(ctx); err != nil {
+				t.Fatal(err)
+			}
+			text, written = text[:0], 0
+		}
 		text = append(text, more...)
 		got := eval(t, s, more...)
 		written = max(written, (len(text)+windowPage-1)/windowPage)

@@ -70,7 +70,7 @@ func (r *rig) at(t int64, do func()) { r.events = append(r.events, event{at: t, 
 func (r *rig) run(t *testing.T, stop func() bool) {
 	t.Helper()
 	for n := 0; len(r.events) > 0 && !stop(); n++ {
-		if n == 3e5 {
+		if n == 3e6 {
 			t.Fatalf("it does not come to an end: %d µs, %d requests ready, tokens %d, prompts %v done %v, %+v", r.now/1000, r.s.Ready(), r.least(), r.prompts, r.done, r.cfg)
 		}
 		slices.SortStableFunc(r.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })

@@ -59,7 +59,7 @@ func TestCgroup(t *testing.T) {
 	tree, none := cgroup.FindMemory("/", os.Geteuid())
 	if none == nil {
 		var g *cgroup.Group
-		if g, none = tree.Make("moeflux-serveload-test"); none == nil {
+		if g, none = tree.Make(fmt.Sprintf("moeflux-serveload-test-%d", os.Getpid())); none == nil {
 			defer g.Remove()
 		}
 	}
