@@ -246,10 +246,10 @@ func TestKVInt8Fixtures(t *testing.T) {
 	}
 }
 
-// TestDemoKVInt8 evaluates the demo model's windows with 8-bit keys and values, with exact activations
-// and with those of 8 bits: the mean loss stays within 0.1 % of the same engine's with float32 keys
-// and values, and the two standard errors that the change of single tokens' losses explains. Few
-// windows, rounded, change by that much either way.
+// TestDemoKVInt8 evaluates the demo model's windows with 8-bit keys and values, with exact
+// activations and with those of 8 bits: the mean loss stays within 0.1 % of the same engine's with
+// float32 keys and values, and the two standard errors that the change of single tokens' losses
+// explains. Few windows, rounded, change by that much either way.
 func TestDemoKVInt8(t *testing.T) {
 	for _, activations := range []host.Activations{host.F32, host.Int8} {
 		t.Run(activations.String(), func(t *testing.T) {
