@@ -141,6 +141,7 @@ type Config struct {
 	AttnOutputGate bool // q_proj makes per head a query and the gate of its output
 	HeadGate       bool // g_proj makes one number a head, the gate of its output
 	QKNorm         QKNorm
+	NormAfterRope  bool // heads are normalised after they are rotated, and not before
 	AttentionBias  bool // of the query, key and value projections
 	OutputBias     bool // of the output projection
 	AttentionSinks bool // each head has a score that counts in the softmax and has no value
@@ -320,5 +321,5 @@ func (c *Config) Sizes() []Size {
 		{"index_n_heads", index.IndexNHeads},
 		{"index_head_dim", index.IndexHeadDim},
 		{"index_topk", index.IndexTopK},
-	}, func(s Size) bool { return s.Value == 0 })
+	}, func(s Size) bool { return s.Value == 0 || s.Key == "" })
 }

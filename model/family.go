@@ -10,7 +10,7 @@ import (
 // it, how that is read, and what is particular about its checkpoints.
 var families = []*family{
 	&qwen35MoE, &qwen3Next, &qwen3MoE, &deepseekV3, &kimiK2, &glm4MoE, &deepseekV32, &glmMoEDSA, &miniMaxM2, &hyV3, &mistral4,
-	&gptOss, &miMoV2Flash, &miniMaxM3, &step35,
+	&gptOss, &miMoV2Flash, &miniMaxM3, &step35, &hunyuanV1MoE,
 }
 
 // family is one architecture.

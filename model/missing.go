@@ -36,7 +36,6 @@ var missing = map[string]string{
 	"gemma4_text":      gemma4Lacks,
 	"glm5_next":        "the delta rule with a decay for each channel, and hyper-connections",
 	"granitemoehybrid": "Mamba-2 layers",
-	"hunyuan_v1_moe":   "heads that are normalised after they are rotated; hy_v3 is supported",
 	"inkling_mm_model": inklingLacks,
 	"inkling_model":    inklingLacks,
 	"kimi_k3":          "the delta rule with a decay for each channel, experts in a latent space with their own activation, and residuals of attention",
@@ -54,5 +53,5 @@ const (
 
 // missingGGUF is what config.json calls families that GGUF files name otherwise.
 var missingGGUF = map[string]string{
-	"deepseek4": "deepseek_v4", "granitehybrid": "granitemoehybrid", "hunyuan-moe": "hunyuan_v1_moe", "nemotron_h_moe": "nemotron_h",
+	"deepseek4": "deepseek_v4", "granitehybrid": "granitemoehybrid", "nemotron_h_moe": "nemotron_h",
 }

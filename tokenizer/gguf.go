@@ -40,6 +40,7 @@ type ggufRule struct {
 
 var ggufRules = map[string]ggufRule{
 	"qwen2":       {true, []string{patternQwen2}},
+	"hunyuan":     {true, []string{patternQwen2}},
 	"qwen35":      {true, []string{patternQwen35}},
 	"gpt-4o":      {false, []string{patternO200K}},
 	"deepseek-v3": {false, []string{patternNumbers3, patternCJK, patternDeepSeekWords}},

@@ -72,15 +72,20 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 		}
 	}
 	eps := float64(c.RMSNormEps)
+	if c.NormAfterRope {
+		q, k = f.turnHeads(q, p), f.turnHeads(k, p)
+	}
 	switch c.QKNorm {
 	case model.QKNormPerHead:
 		q, k = headNorm(q, f.qNorm, eps), headNorm(k, f.kNorm, eps)
 	case model.QKNormWhole:
 		q, k = rmsNorm(q, f.qNorm, eps), rmsNorm(k, f.kNorm, eps)
 	}
-	kept.keys = append(kept.keys, f.turnHeads(k, p))
+	if !c.NormAfterRope {
+		q, k = f.turnHeads(q, p), f.turnHeads(k, p)
+	}
+	kept.keys = append(kept.keys, k)
 	kept.values = append(kept.values, v)
-	q = f.turnHeads(q, p)
 	s.see("q", q)
 	s.see("k", kept.keys[len(kept.keys)-1])
 	s.see("v", v)

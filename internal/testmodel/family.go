@@ -27,6 +27,8 @@ var families = []family{
 		".mlp.shared", ".block_sparse_moe.shared", ".w_gate_proj.", ".w1.", ".w_down_proj.", ".w2.", ".w_up_proj.", ".w3.")},
 	{arch: model.HyV3, has: wholeRope | firstDense | noaux | scaled | shared, keys: hyKeys, rename: strings.NewReplacer(
 		".mlp.gate.e_score_correction_bias", ".mlp.expert_bias", ".mlp.gate.", ".mlp.router.gate.", ".mlp.shared_experts.", ".mlp.shared_mlp.")},
+	{arch: model.HunyuanV1MoE, has: wholeRope | rotated | shared | mustNormTopK, keys: hunyuanKeys, rename: strings.NewReplacer(
+		".mlp.gate.", ".mlp.gate.wg.", ".mlp.shared_experts.", ".mlp.shared_mlp.", ".q_norm.", ".query_layernorm.", ".k_norm.", ".key_layernorm.")},
 	{arch: model.GptOss, has: wholeRope | noNorm | sinking | sliding | inTurns | mustNormTopK, keys: gptOssKeys, rename: strings.NewReplacer(".mlp.gate.", ".mlp.router.")},
 	{arch: model.MiMoV2Flash, has: noNorm | sliding | narrow | anyDense | noaux | scaled, keys: miMoKeys, rename: strings.NewReplacer(
 		".self_attn.sinks", ".self_attn.attention_sink_bias")},
@@ -67,8 +69,11 @@ const (
 	noNorm      // queries and keys are not normalised
 	wholeNorm   // norms of queries and keys are of all heads together
 	wholeRope   // heads are rotated whole
-	sinking     // full attention has sinks, and biases of all projections
-	sliding     // any layers may have a window
+	// heads are normalised after they are rotated; biases of all projections are an option, and so
+	// is a base of rotary frequencies that is stretched by alpha
+	rotated
+	sinking // full attention has sinks, and biases of all projections
+	sliding // any layers may have a window
 	// values are narrower than keys, and scaled; layers with a window have sinks, and heads of
 	// their own
 	narrow
@@ -257,6 +262,26 @@ func hyKeys(s *Spec, c map[string]any) {
 	c["router_scaling_factor"], c["route_norm"], c["qk_norm"] = s.RoutedScale, s.NormTopK, true
 	c["moe_router_use_sigmoid"], c["moe_router_enable_expert_bias"], c["mlp_bias"] = true, true, false
 	s.ropeParameters(c)
+}
+
+func hunyuanKeys(s *Spec, c map[string]any) {
+	perLayer := func(n int) []int { return slices.Repeat([]int{n}, s.Layers) }
+	c["num_experts"], c["moe_topk"], c["moe_intermediate_size"] = s.Experts, perLayer(s.TopK), perLayer(s.ExpertWidth)
+	delete(c, "num_experts_per_tok")
+	c["use_qk_norm"], c["use_mixed_mlp_moe"], c["norm_topk_prob"] = true, s.SharedWidth > 0, true
+	c["moe_drop_tokens"], c["use_cla"], c["group_limited_greedy"], c["n_group"], c["moe_layer_num_skipped"] = false, false, false, false, 0
+	// The shared expert is as wide as so many of intermediate_size, which may be another width than
+	// that of the others.
+	c["intermediate_size"], c["num_shared_expert"] = s.ExpertWidth, perLayer(max(s.SharedWidth/s.ExpertWidth, 1))
+	switch {
+	case s.SharedWidth > s.ExpertWidth && s.Layers%2 == 0:
+		c["intermediate_size"], c["num_shared_expert"] = s.SharedWidth, 1
+	case s.Layers%2 == 1:
+		delete(c, "moe_intermediate_size")
+	}
+	if s.Alpha > 0 {
+		c["rope_scaling"] = map[string]any{"type": "dynamic", "alpha": s.Alpha, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 1.0}
+	}
 }
 
 func gptOssKeys(s *Spec, c map[string]any) {

@@ -30,7 +30,7 @@ func RandomSpec(r *rand.Rand, arch model.Arch) Spec {
 	}
 	s.drawExperts(r)
 	s.drawDense(r)
-	if (s.has(latent) && r.IntN(3) > 0 || r.IntN(4) == 0) && !s.has(stepped) {
+	if (s.has(latent) && r.IntN(3) > 0 || r.IntN(4) == 0) && !s.has(stepped) && !s.has(rotated) {
 		s.YaRN = randomYaRN(r)
 	}
 	if s.has(growing) {
@@ -55,6 +55,9 @@ func (s *Spec) drawFull(r *rand.Rand) {
 	s.QKNorm = !s.has(noNorm)
 	if s.has(freeNorm) {
 		s.QKNorm, s.Bias = r.IntN(2) == 0, r.IntN(3) > 0
+	}
+	if s.has(rotated) {
+		s.Bias, s.Alpha = r.IntN(3) > 0, pick(r, 0.0, 2, 50, 1000)
 	}
 	if s.has(blocks) {
 		s.drawBlocks(r)

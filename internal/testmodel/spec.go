@@ -30,6 +30,8 @@ type Spec struct {
 	RotaryDim int  // HeadDim in families that rotate heads whole
 	QKNorm    bool // must be true where it is no option
 	Bias      bool // of queries, keys and values, where they are an option
+	// Alpha stretches rotary frequencies, where that is an option; 0: it does not.
+	Alpha float64
 	// Sliding, ascending, are the layers with a window, in families that have such.
 	Sliding []int
 	Window  int // their positions
@@ -148,7 +150,9 @@ func (s Spec) Validate() error {
 		want(s.QueryGrowth == nil || s.YaRN == nil || s.QueryGrowth.Every == s.YaRN.OriginalMaxPositionEmbeddings, "QueryGrowth %+v", s.QueryGrowth)
 	}
 	want(s.QKNorm == (full && !s.has(noNorm)) || s.has(freeNorm), "QKNorm is %v in %s", s.QKNorm, s.Arch)
-	want(!s.Bias || s.has(freeNorm), "Bias in %s", s.Arch)
+	want(!s.Bias || s.has(freeNorm) || s.has(rotated), "Bias in %s", s.Arch)
+	want(s.Alpha == 0 || s.has(rotated) && s.Alpha > 0, "Alpha %v in %s", s.Alpha, s.Arch)
+	want(s.YaRN == nil || !s.has(rotated), "YaRN in %s", s.Arch)
 	want(s.NormTopK || !s.has(mustNormTopK), "NormTopK is false in %s", s.Arch)
 	if hybrid {
 		want(s.LinearValueHeads%s.LinearKeyHeads == 0, "LinearValueHeads %d, LinearKeyHeads %d", s.LinearValueHeads, s.LinearKeyHeads)

@@ -129,6 +129,9 @@ func (l *list) fullAttention(p string, window bool) {
 		l.vector(p+"k_proj.bias", kv, 0, 0.5)
 		l.vector(p+"v_proj.bias", kv, 0, 0.5)
 	}
+	if s.Bias && s.has(rotated) {
+		l.vector(p+"o_proj.bias", h, 0, 0.5)
+	}
 	if s.has(sinking) {
 		l.vector(p+"q_proj.bias", q, 0, 0.5)
 		l.vector(p+"k_proj.bias", kv, 0, 0.5)

@@ -2,6 +2,7 @@ package testmodel_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -101,6 +102,16 @@ func config(s testmodel.Spec) *model.Config {
 			}
 		}
 	}
+	if s.Arch == model.HunyuanV1MoE {
+		c.NormAfterRope, c.OutputBias = true, s.Bias
+		if s.Alpha > 0 {
+			d := float64(s.HeadDim)
+			c.RopeTheta = s.RopeTheta * math.Pow(s.Alpha, d/(d-2))
+		}
+		if s.SharedWidth > 0 {
+			c.SharedExpert = model.SharedExpertUngated
+		}
+	}
 	if s.QKNorm {
 		c.QKNorm = model.QKNormPerHead
 		if s.Arch == model.MiniMaxM2 {
@@ -187,6 +198,7 @@ func TestRandomSpecReaches(t *testing.T) {
 				"chosen positions": s.IndexTopK > 0, "shared choice": len(s.SharedIndex) > 0, "own choice": len(s.SharedIndex) == 0,
 				"windows": len(s.Sliding) > 0, "no windows": len(s.Sliding) == 0, "windows alone": len(s.Sliding) == s.Layers, "narrow values": s.ValueDim > 0 && s.ValueDim < s.HeadDim,
 				"chosen blocks": s.IndexBlock > 0, "dense attention": len(s.NoIndex) > 0, "several local blocks": s.IndexLocal > 1,
+				"alpha": s.Alpha > 0, "no alpha": s.Alpha == 0, "no bias": !s.Bias,
 				"stretched": s.Llama3 != nil, "not stretched": s.Llama3 == nil,
 				"MXFP4": s.MXFP4, "not MXFP4": !s.MXFP4, "low limit": s.Limit < 1,
 				"growing queries": s.QueryGrowth != nil, "queries that do not grow": s.QueryGrowth == nil,
@@ -199,7 +211,7 @@ func TestRandomSpecReaches(t *testing.T) {
 			}
 		}
 		want := []string{"one layer", "many layers", "tied", "not tied", "YaRN", "plain rope", "all experts"}
-		if arch == model.Step35 {
+		if arch == model.Step35 || arch == model.HunyuanV1MoE {
 			want = slices.DeleteFunc(want, func(option string) bool { return option == "YaRN" })
 		}
 		switch arch {
@@ -226,6 +238,8 @@ func TestRandomSpecReaches(t *testing.T) {
 				"several local blocks", "low limit")
 		case model.HyV3:
 			want = append(want, "dense", "no dense", "shared", "no shared", "norm_topk", "no norm_topk", "full rope", "grouped heads")
+		case model.HunyuanV1MoE:
+			want = append(want, "bias", "no bias", "alpha", "no alpha", "shared", "no shared", "full rope", "grouped heads")
 		case model.Mistral4:
 			want = append(want, "q_lora", "no q_lora", "dense", "no dense", "shared", "no shared", "growing queries", "queries that do not grow")
 		case model.Glm4MoE:

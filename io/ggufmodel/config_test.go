@@ -2,6 +2,7 @@ package ggufmodel_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -68,6 +69,12 @@ func TestConfig(t *testing.T) {
 		}
 		if name == fixtures.GptOssMXFP4 { // <|call|> and <|return|>, and not <|end|>, which the file names
 			want.EOSTokenIDs = []int32{94, 95}
+		}
+		if name == fixtures.HunyuanV1MoEBF16 { // files have the stretched base, in float32
+			want.RopeTheta = m.Config.RopeTheta
+			if off := m.Config.RopeTheta/8743.393107950698 - 1; math.Abs(off) > 0x1p-23 { // 100·50^(16/14), rounded twice
+				t.Errorf("the base of rotary frequencies is off by %g", off)
+			}
 		}
 		if !reflect.DeepEqual(m.Config, want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, m.Config, want)
@@ -164,6 +171,8 @@ func TestRefuses(t *testing.T) {
 		{fixtures.GptOssMXFP4, "rope.freq_base", "rope.freq_basf", `"gpt-oss.rope.freq_base": the key is missing`},
 		{fixtures.GptOssMXFP4, "blk.1.attn_sinks.weight", "blk.1.attn_sanks.weight", `"blk.1.attn_sanks.weight": this program does not know the tensor`},
 		{fixtures.HyV3BF16, "expert_shared_feed_forward_length" + u32 + "\x40", "expert_shared_feed_forward_length" + u32 + "\x41", "65 is not a multiple of expert_feed_forward_length 64"},
+		{fixtures.HunyuanV1MoEBF16, "attention.key_length" + u32 + "\x10", "attention.key_length" + u32 + "\x20", "is 16 of 32 channels: heads of this architecture are rotated whole"},
+		{fixtures.HunyuanV1MoEBF16, "blk.1.attn_q_norm", "blk.1.attn_q_narm", `"blk.1.attn_q_narm.weight": this program does not know the tensor`},
 		{fixtures.Qwen3NextBF16, "qwen3next", "qwen4next", `the architecture "qwen4next" is not read`},
 		{fixtures.DeepseekV3BF16, "\x00deepseek2", "\x00deepseek4", "the engine lacks compressed attention"},
 		{fixtures.Qwen3NextBF16, "general.architecture", "general.architectvre", "no general.architecture"},
@@ -185,7 +194,7 @@ func TestRefuses(t *testing.T) {
 	if _, err := ggufmodel.Open("../gguf/testdata/types.gguf"); !errors.As(err, &arch) || arch.Name != "test" {
 		t.Errorf("got %v", err)
 	}
-	if why := (&ggufmodel.ArchError{Path: "x", Name: "hunyuan-moe"}).Error(); !strings.Contains(why, `"hunyuan-moe" is not read from GGUF files: the engine lacks heads that are normalised after`) {
+	if why := (&ggufmodel.ArchError{Path: "x", Name: "laguna"}).Error(); !strings.Contains(why, `"laguna" is not read from GGUF files: the engine lacks gates of attention by softplus`) {
 		t.Errorf("got %s", why)
 	}
 	if _, err := ggufmodel.Open("rules.go"); !errors.Is(err, gguf.ErrNotGGUF) {

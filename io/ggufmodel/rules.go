@@ -15,12 +15,13 @@ type rule struct {
 
 // rules are the families whose files are read. A family without one is refused by name.
 var rules = map[model.Arch]rule{
-	model.Qwen3MoE:   {config: qwen3MoE},
-	model.Qwen3Next:  {config: hybrid},
-	model.Qwen35MoE:  {config: hybrid, tiled: true},
-	model.DeepseekV3: {config: deepseek},
-	model.Glm4MoE:    {config: glm4MoE},
-	model.MiniMaxM2:  {config: miniMaxM2},
-	model.HyV3:       {config: hyV3},
-	model.GptOss:     {config: gptOss, windows: true},
+	model.Qwen3MoE:     {config: qwen3MoE},
+	model.Qwen3Next:    {config: hybrid},
+	model.Qwen35MoE:    {config: hybrid, tiled: true},
+	model.DeepseekV3:   {config: deepseek},
+	model.Glm4MoE:      {config: glm4MoE},
+	model.MiniMaxM2:    {config: miniMaxM2},
+	model.HyV3:         {config: hyV3},
+	model.GptOss:       {config: gptOss, windows: true},
+	model.HunyuanV1MoE: {config: hunyuanMoE},
 }

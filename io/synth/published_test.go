@@ -3,6 +3,7 @@ package synth_test
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,12 @@ var published = map[string]struct {
 		"num_experts": 192, "num_experts_per_tok": 8, "num_hidden_layers": 80, "num_key_value_heads": 8, "num_nextn_predict_layers": 1, "num_shared_experts": 1,
 		"qk_norm": true, "rms_norm_eps": 1e-5, "rope_parameters": keys{"rope_theta": 11158840, "rope_type": "default"}, "route_norm": true,
 		"router_scaling_factor": 2.826, "tie_word_embeddings": false, "vocab_size": 120832}},
+	// Its head is its embedding, which synth does not make.
+	"Hunyuan-A13B": {model.HunyuanV1MoE, 80.9, keys{"model_type": "hunyuan_v1_moe", "attention_bias": false, "attention_head_dim": 128, "hidden_act": "silu",
+		"hidden_size": 4096, "intermediate_size": 3072, "max_position_embeddings": 32768, "mlp_bias": false, "moe_intermediate_size": eachOf(32, 3072), "moe_topk": eachOf(32, 8),
+		"moe_layer_num_skipped": 0, "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 64, "num_hidden_layers": 32, "num_key_value_heads": 8,
+		"num_shared_expert": eachOf(32, 1), "rms_norm_eps": 1e-5, "rope_scaling": keys{"alpha": 1000.0, "factor": 1.0, "type": "dynamic"}, "rope_theta": 10000.0,
+		"tie_word_embeddings": false, "use_cla": false, "use_mixed_mlp_moe": true, "use_mla": false, "use_qk_norm": true, "vocab_size": 128167}},
 	// Nested, with experts in 4 bits.
 	"Kimi K2.5": {model.KimiK2, 1026, keys{"model_type": "kimi_k25", "vision_config": keys{"hidden_size": 1152}, "text_config": keys{
 		"model_type": "kimi_k2", "hidden_size": 7168, "num_hidden_layers": 61, "first_k_dense_replace": 1, "intermediate_size": 18432, "hidden_act": "silu",
@@ -116,6 +123,9 @@ func everyFourth[T any](n int, full, other T) []T {
 	}
 	return list
 }
+
+// eachOf returns a list that says the same of n layers.
+func eachOf(n, value int) []int { return slices.Repeat([]int{value}, n) }
 
 // sparseFrom returns a list of n layers, with 1 from layer first on.
 func sparseFrom(first, n int) []int {

@@ -69,6 +69,11 @@ var tinyShapes = map[string]map[string]any{
 		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 1, "intermediate_size": 192, "route_norm": true,
 		"router_scaling_factor": 2.826, "qk_norm": true, "rope_parameters": map[string]any{"rope_theta": 11158840, "rope_type": "default"},
 	},
+	"hunyuan_v1_moe": {
+		"model_type": "hunyuan_v1_moe", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "num_experts": 32, "moe_topk": 4,
+		"moe_intermediate_size": 64, "intermediate_size": 64, "num_shared_expert": 1, "use_mixed_mlp_moe": true, "use_qk_norm": true, "rope_theta": 10000,
+		"rope_scaling": map[string]any{"type": "dynamic", "alpha": 1000.0, "factor": 1.0},
+	},
 	"mistral4": {
 		"model_type": "mistral4", "num_attention_heads": 4, "num_key_value_heads": 4, "n_routed_experts": 32, "n_shared_experts": 1,
 		"num_experts_per_tok": 4, "moe_intermediate_size": 64, "first_k_dense_replace": 0, "norm_topk_prob": true, "routed_scaling_factor": 1.0,

@@ -218,12 +218,24 @@ func (f *File) Check(cfg *model.Config) error {
 		if !ok {
 			continue
 		}
-		var n int
-		if err := json.Unmarshal(raw, &n); err != nil || n != s.Value {
+		if !says(raw, s.Value) {
 			errs = append(errs, &ManifestError{Path: path, Why: fmt.Sprintf("config.%s is %s, but config.json says %d", s.Key, raw, s.Value)})
 		}
 	}
 	return joinSome(errs)
+}
+
+// says reports whether raw is a number, or a list of that number alone, one for each layer.
+func says(raw json.RawMessage, want int) bool {
+	var one int
+	if json.Unmarshal(raw, &one) == nil {
+		return one == want
+	}
+	var list []int
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(list, func(n int) bool { return n != want })
 }
 
 // Close unmaps the file. Mapping must not be used afterwards. A second Close does nothing.

@@ -107,16 +107,12 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	if m.HeadGate {
 		gpu.Encode(cmd, gpu.MatMul{W: x.gate, X: l.normed, Y: gate, Rows: rows})
 	}
-	x.encodeNorms(cmd, q, k, rows)
-	if a.RotaryDim > 0 {
-		gpu.Encode(cmd, gpu.Rope{
-			X: q, Table: x.rope(l), Rows: rows, Heads: heads, Rotary: a.RotaryDim, RowStride: heads * stride, HeadStride: stride,
-			Interleaved: m.RopeInterleaved,
-		})
-		gpu.Encode(cmd, gpu.Rope{
-			X: k, Table: x.rope(l), Rows: rows, Heads: a.KVHeads, Rotary: a.RotaryDim, RowStride: a.KeyDim(), HeadStride: dim,
-			Interleaved: m.RopeInterleaved,
-		})
+	if m.NormAfterRope {
+		x.encodeRope(cmd, l, q, k)
+		x.encodeNorms(cmd, q, k, rows)
+	} else {
+		x.encodeNorms(cmd, q, k, rows)
+		x.encodeRope(cmd, l, q, k)
 	}
 	valueDim := 0
 	if a.ValueDim != dim {
@@ -148,6 +144,22 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 		})
 	}
 	gpu.Encode(cmd, gpu.MatMul{W: x.o, X: y, Bias: x.oBias, Y: l.mixed, Rows: rows})
+}
+
+// encodeRope rotates queries and keys.
+func (x *full) encodeRope(cmd *gpu.Commands, l *lane, q, k gpu.View) {
+	m, a, stride := x.m, &x.a, x.queryStride()
+	if a.RotaryDim == 0 {
+		return
+	}
+	gpu.Encode(cmd, gpu.Rope{
+		X: q, Table: x.rope(l), Rows: l.rows, Heads: a.Heads, Rotary: a.RotaryDim, RowStride: a.Heads * stride, HeadStride: stride,
+		Interleaved: m.RopeInterleaved,
+	})
+	gpu.Encode(cmd, gpu.Rope{
+		X: k, Table: x.rope(l), Rows: l.rows, Heads: a.KVHeads, Rotary: a.RotaryDim, RowStride: a.KeyDim(), HeadStride: a.HeadDim,
+		Interleaved: m.RopeInterleaved,
+	})
 }
 
 // encodeAttention attends to all positions, or to those that are chosen.
