@@ -47,23 +47,26 @@ func inline(threads, ns int) bool {
 // executor runs operations one after the other. It keeps the memory and the tasks they need, so
 // that nothing is allocated in the steady state.
 type executor struct {
-	d       *Device
-	kernels *kernels
-	vectors *vectors
-	pool    *pool
-	threads int     // of the device, when the present run began
-	scratch scratch // of the calling goroutine
-	pause   *pause  // nil: it never pauses
-	paused  bool    // somebody else's work runs in this goroutine
-	rounds  bool    // inputs of products are rounded to 8 bits
-	inputs  rounded // of X
-	hiddens rounded // of what an expert's Down multiplies
-	pairs   []int32 // of all experts of an operation, expert after expert
-	counts  []int32 // pairs of each expert
-	uses    []expertUse
-	partial []float32 // of attention's spans
-	at      int       // the current operation
-	clock   clock     // of the Submit under way
+	d        *Device
+	kernels  *kernels
+	vectors  *vectors
+	pool     *pool
+	threads  int     // of the device, when the present run began
+	scratch  scratch // of the calling goroutine
+	pause    *pause  // nil: it never pauses
+	paused   bool    // somebody else's work runs in this goroutine
+	rounds   bool    // inputs of products are rounded to 8 bits
+	inputs   rounded // of X
+	hiddens  rounded // of what an expert's Down multiplies
+	pairs    []int32 // of all experts of an operation, expert after expert
+	counts   []int32 // pairs of each expert
+	uses     []expertUse
+	partial  []float32 // of attention's spans
+	follows  follows   // of products of few rows of X
+	upcoming []stretch // what threads read in the job after this one; nil: what follows says
+	downs    []stretch // of experts
+	at       int       // the current operation
+	clock    clock     // of the Submit under way
 
 	tasks
 }
@@ -135,6 +138,10 @@ func (x *executor) parallel(t task, chunks, ns int) {
 			t.do(&x.scratch, i)
 		}
 		return
+	}
+	x.scratch.upcoming = x.upcoming
+	if x.upcoming == nil {
+		x.scratch.upcoming = x.follows.next()
 	}
 	if x.pause == nil || ns < pauseNS {
 		x.pool.runSoon(&x.scratch, t, chunks, x.threads, ns)

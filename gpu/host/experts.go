@@ -16,6 +16,7 @@ type expertTask struct {
 	uses       []expertUse
 	clamp      gpu.Clamp
 	cuts       []cut // of each use, in the phase
+	downs      []cut // of each use, in the second phase
 	rounds     bool
 	x          rowList
 	inputs     *rounded // of X and of hidden
@@ -110,7 +111,11 @@ func (t *expertTask) input(w *matrix, exact *rowList, r *rounded) rowList {
 // phase divides the matrices of a phase into chunks. It returns their number and how many
 // nanoseconds they take.
 func (t *expertTask) phase(x *executor, down bool) (count, total int) {
-	t.down, t.cuts = down, t.cuts[:0]
+	cuts := &t.cuts
+	if down {
+		cuts = &t.downs
+	}
+	*cuts = (*cuts)[:0]
 	cost := func(e *expertUse) (w matrix, ns int) {
 		if down {
 			w = matrixOf(&e.Down)
@@ -126,10 +131,25 @@ func (t *expertTask) phase(x *executor, down bool) (count, total int) {
 	for i := range t.uses {
 		w, ns := cost(&t.uses[i])
 		c := cutRows(&w, t.kernels.unit(len(t.uses[i].pairs)), pieces(ns, 2*x.spread()*ns/max(total, 1)), count, 0)
-		t.cuts = append(t.cuts, c)
+		*cuts = append(*cuts, c)
 		count += c.count
 	}
 	return count, total
+}
+
+// firstDowns returns what each thread reads first in the second phase, which has count chunks.
+func (t *expertTask) firstDowns(x *executor, count int) []stretch {
+	x.downs = slices.Grow(x.downs[:0], x.threads)[:x.threads]
+	e := 0
+	for i := range x.downs {
+		chunk, end := i*count/x.threads, (i+1)*count/x.threads
+		for e+1 < len(t.downs) && t.downs[e+1].first <= chunk {
+			e++
+		}
+		c, w := &t.downs[e], matrixOf(&t.uses[e].Down)
+		x.downs[i] = w.stretch((chunk-c.first)*c.per, (end-c.first)*c.per)
+	}
+	return x.downs
 }
 
 // wanted marks the size of the groups in which m's inputs are rounded.
@@ -171,7 +191,7 @@ func (x *executor) runExperts(o *gpu.Experts) {
 	inner, dim := o.Table.Experts[0].Gate.Rows, o.Table.Experts[0].Gate.Cols
 	pairs := o.Rows * o.TopK
 	t := &x.expert
-	*t = expertTask{kernels: x.kernels, vectors: x.vectors, cuts: t.cuts, topK: o.TopK, clamp: o.Clamp, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
+	*t = expertTask{kernels: x.kernels, vectors: x.vectors, cuts: t.cuts, downs: t.downs, topK: o.TopK, clamp: o.Clamp, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
 	t.uses = x.usesOf(o.Table.Experts, intsOf(&o.Picks, pairs))
 	if len(t.uses) == 0 {
 		return
@@ -190,15 +210,21 @@ func (x *executor) runExperts(o *gpu.Experts) {
 		x.round(&x.inputs, &t.x, o.Rows, o.Rows, dim, in)
 	}
 	count, ns := t.phase(x, false)
+	downCount, downNS := t.phase(x, true)
+	if o.Rows <= upcomingRows {
+		x.upcoming = t.firstDowns(x, downCount)
+		x.follows.experts()
+	}
 	x.parallel(t, count, ns)
+	x.upcoming = nil
 	if hidden != [groupSizes]bool{} {
 		l := t.hidden
 		l.list = x.pairs
 		x.round(&x.hiddens, &l, len(x.pairs), pairs, inner, hidden)
 	}
-	count, ns = t.phase(x, true)
-	x.parallel(t, count, ns)
-	*t = expertTask{cuts: t.cuts}
+	t.down, t.cuts, t.downs = true, t.downs, t.cuts
+	x.parallel(t, downCount, downNS)
+	*t = expertTask{cuts: t.cuts, downs: t.downs}
 	clear(x.uses)
 }
 

@@ -151,13 +151,19 @@ type matTask struct {
 	rows     int
 }
 
-func (t *matTask) do(s *scratch, chunk int) {
+// product returns the product that a chunk belongs to.
+func (t *matTask) product(chunk int) *product {
 	p := &t.products[0]
 	for i := range t.products[1:] {
 		if next := &t.products[1+i]; next.first <= chunk {
 			p = next
 		}
 	}
+	return p
+}
+
+func (t *matTask) do(s *scratch, chunk int) {
+	p := t.product(chunk)
 	chunk -= p.first
 	o, i := chunk%p.count*p.per, chunk/p.count*p.perX
 	oEnd, iEnd := min(o+p.per, p.w.rows), min(i+p.perX, t.rows)
@@ -211,7 +217,9 @@ func (x *executor) runMatMuls(ops []gpu.Op) int {
 		}
 		total += x.kernels.nanoseconds(&p.w, t.rows)
 	}
-	x.parallel(t, x.cutProducts(total), total)
+	count := x.cutProducts(total)
+	x.noteProducts(count, total)
+	x.parallel(t, count, total)
 	n := len(t.products)
 	clear(t.products)
 	return n
@@ -232,6 +240,28 @@ func (x *executor) cutProducts(total int) int {
 		n += p.count * chunks(t.rows, p.perX)
 	}
 	return n
+}
+
+// noteProducts notes what each thread reads first in the job, whose chunks take total nanoseconds.
+func (x *executor) noteProducts(count, total int) {
+	t := &x.mat
+	if t.rows > upcomingRows {
+		x.follows.last = 0
+		return
+	}
+	first, fresh := x.follows.begin(t.products[0].w.weight, x.threads)
+	if !fresh {
+		return
+	}
+	if x.inline(total) {
+		clear(first)
+		return
+	}
+	for i := range first {
+		chunk, end := i*count/x.threads, (i+1)*count/x.threads
+		p := t.product(chunk)
+		first[i] = p.w.stretch((chunk-p.first)%p.count*p.per, (end-p.first)*p.per)
+	}
 }
 
 func productOf(o *gpu.MatMul) product {

@@ -6,8 +6,9 @@ import "sync/atomic"
 // The thread that owns the part takes chunks from the front, so that it walks through memory in
 // order; threads that have nothing left take them from the back. A part has a cache line to itself.
 type part struct {
-	span atomic.Uint64
-	_    [lineBytes - 8]byte
+	span     atomic.Uint64
+	upcoming stretch // what the thread reads in the next job; of the job's caller until it begins
+	_        [lineBytes - 8 - 16]byte
 }
 
 func (p *part) set(low, high int) { p.span.Store(uint64(high)<<32 | uint64(low)) }

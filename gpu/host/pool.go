@@ -20,12 +20,13 @@ type task interface {
 
 // scratch is one thread's memory, kept from operation to operation.
 type scratch struct {
-	a, b    []float32
-	panels  panelScratch
-	blocks  blockScratch
-	chooser route.Chooser
-	next    ahead
-	values  gpu.KV // that next fetches
+	a, b     []float32
+	panels   panelScratch
+	blocks   blockScratch
+	chooser  route.Chooser
+	next     ahead
+	values   gpu.KV    // that next fetches
+	upcoming []stretch // what each thread reads in the job after the next one; nil: not known
 }
 
 // grow returns n floats kept in *f, whose contents are undefined. It doubles the capacity, because
@@ -124,6 +125,10 @@ func (p *pool) begin(s *scratch, t task, chunks, threads int, pause *pause) (don
 	p.threads = threads
 	for i := range threads {
 		p.parts[i].set(i*chunks/threads, (i+1)*chunks/threads)
+		p.parts[i].upcoming = stretch{}
+		if i < len(s.upcoming) {
+			p.parts[i].upcoming = s.upcoming[i]
+		}
 	}
 	return p.job(s, t, chunks, pause)
 }

@@ -62,6 +62,7 @@ func (p *pool) serve(w *worker) {
 	seen := uint32(0)
 	for {
 		slept := p.await(w, seen)
+		var upcoming stretch
 		if p.quit.Load() {
 			return
 		}
@@ -73,27 +74,34 @@ func (p *pool) serve(w *worker) {
 			if slept {
 				p.rouse(2)
 			}
-			if w.id < p.joining && p.work(&w.scratch, w.id) {
-				w.idle = 0
+			if w.id < p.joining {
+				if p.work(&w.scratch, w.id) {
+					w.idle = 0
+				}
+				upcoming = p.parts[w.id].upcoming
 			}
 		}
 		w.inside.Swap(false)
 		if p.waiting.Load() {
 			p.caller.wake()
 		}
+		p.fetch(upcoming, seen)
 	}
 }
 
 // joinable reports whether workers may join the job of a turn.
 func joinable(turn uint32) bool { return turn%2 == 1 }
 
+// news reports whether there is a job that the worker has not seen.
+func (p *pool) news(seen uint32) bool {
+	turn := p.turn.Load()
+	return turn != seen && joinable(turn)
+}
+
 // await waits for a job that the worker has not seen, or for the end of the pool. It reports
 // whether the worker slept.
 func (p *pool) await(w *worker, seen uint32) (slept bool) {
-	news := func() bool {
-		turn := p.turn.Load()
-		return turn != seen && joinable(turn)
-	}
+	news := func() bool { return p.news(seen) }
 	for !news() {
 		if spin(&w.idle, news) {
 			return slept
