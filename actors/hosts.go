@@ -11,6 +11,8 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/fingerprint"
+	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 	"github.com/moeflux/moeflux-actor/stages/expertio"
 )
@@ -59,26 +61,36 @@ func (e *Engine) prepareHosts(cfg Config) error {
 		cfg.Logger.Warn("expert hosts are not asked: all experts are in this machine's memory", "hosts", cfg.Hosts)
 		return nil
 	}
-	m := e.model
-	to := remote.Config{
-		Hosts: all, Shape: frame.Shape{Layers: len(m.Layers), Experts: m.NumExperts, Hidden: m.HiddenSize}, Patience: cfg.HostPatience, Send: e.rt.Send, Log: cfg.Logger,
-	}
-	if to.Token, err = cfg.secrets().Token(); err != nil {
-		return err
-	}
-	if to.TLS, err = cfg.secrets().Client(); err != nil {
-		return err
-	}
-	print, err := e.identity.own()
+	to, err := hostConfig(&cfg, all, &modelfiles.Files{Config: e.model, Weights: e.weights, Experts: e.experts}, e.identity.own)
 	if err != nil {
 		return err
 	}
-	to.Fingerprint = print
-	if to.Probe, err = e.probeHosts(cfg.Device); err != nil {
-		return fmt.Errorf("actors: what expert hosts are compared with: %w", err)
-	}
+	to.Send = e.rt.Send
 	e.hosts = remote.New(to)
 	return nil
+}
+
+// hostConfig is what to dial hosts with, but for who is told.
+func hostConfig(cfg *Config, addrs []string, f *modelfiles.Files, own func() (fingerprint.Fingerprint, error)) (to remote.Config, err error) {
+	m := f.Config
+	to = remote.Config{
+		Hosts: addrs, Shape: frame.Shape{Layers: len(m.Layers), Experts: m.NumExperts, Hidden: m.HiddenSize}, Patience: cfg.HostPatience, Log: cfg.Logger,
+	}
+	if to.Token, err = cfg.secrets().Token(); err != nil {
+		return to, err
+	}
+	if to.TLS, err = cfg.secrets().Client(); err != nil {
+		return to, err
+	}
+	print, err := own()
+	if err != nil {
+		return to, err
+	}
+	to.Fingerprint = print
+	if to.Probe, err = probeHosts(cfg.Device, f); err != nil {
+		return to, fmt.Errorf("actors: what expert hosts are compared with: %w", err)
+	}
+	return to, nil
 }
 
 // probeRows is the rows that hosts are tried with: more than one, since kernels differ there.
@@ -92,8 +104,8 @@ func alignedBytes(n int) []byte {
 }
 
 // probeHosts computes two experts, the first of the first layer that has some and the last of it.
-func (e *Engine) probeHosts(dev gpu.Device) (*remote.Probe, error) {
-	m, layer := e.model, e.experts.Layers()[0]
+func probeHosts(dev gpu.Device, f *modelfiles.Files) (*remote.Probe, error) {
+	m, layer := f.Config, f.Experts.Layers()[0]
 	q := &frame.Question{Layer: layer, Urgent: true, Inputs: make([]float32, probeRows*m.HiddenSize)}
 	for i := range q.Inputs {
 		q.Inputs[i] = float32(math.Sin(float64(i)))
@@ -105,14 +117,14 @@ func (e *Engine) probeHosts(dev gpu.Device) (*remote.Probe, error) {
 		return nil, err
 	}
 	defer queue.Close()
-	lender, err := dispatch.NewLender(m, e.experts.LayoutOf, dev, queue, e.weights)
+	lender, err := dispatch.NewLender(m, f.Experts.LayoutOf, dev, queue, f.Weights)
 	if err != nil {
 		return nil, err
 	}
 	defer lender.Close()
 	work, bench := &dispatch.Lent{Layer: layer, Inputs: q.Inputs}, lender.NewBench()
 	defer bench.Release()
-	n := e.experts.Layout().Bytes
+	n := f.Experts.Layout().Bytes
 	records, err := dev.NewBuffer(2 * n)
 	if err != nil {
 		return nil, err
@@ -121,7 +133,7 @@ func (e *Engine) probeHosts(dev gpu.Device) (*remote.Probe, error) {
 	var cmd gpu.Commands
 	bytes := alignedBytes(2 * n)
 	for i, u := range q.Uses {
-		if err := e.experts.ReadExpert(layer, u.Expert, bytes[i*n:(i+1)*n]); err != nil {
+		if err := f.Experts.ReadExpert(layer, u.Expert, bytes[i*n:(i+1)*n]); err != nil {
 			return nil, err
 		}
 		work.Experts = append(work.Experts, dispatch.LentExpert{Expert: u.Expert, View: gpu.View{Buf: records, Offset: i * n}, Rows: u.Rows})

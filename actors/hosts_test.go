@@ -273,13 +273,20 @@ func TestHostsComeAndGo(t *testing.T) {
 	t.Logf("%d conversations, %+v; the slowest took %v a token", rounds, st.Hosts, slowest)
 }
 
+// tokenFile writes a token.
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestHostsRefused has hosts that must not be asked: the engine says why, and works without them.
 func TestHostsRefused(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	token := tokenFile(t)
 	rounds, err := host.New(host.Config{Threads: 1, Activations: host.Int8})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/flags"
+	"github.com/moeflux/moeflux-actor/internal/forecast"
 	"github.com/moeflux/moeflux-actor/internal/ggufinfo"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/convert"
@@ -35,6 +37,7 @@ type inspectResult struct {
 	Sampling modelSampling   `json:"sampling"`
 	// what the model would run with on this machine, or why it would not
 	Here     figures.Settings `json:"here"`
+	Hosts    *forecast.Hosts  `json:"hosts"`    // null without --hosts
 	Verified bool             `json:"verified"` // only with --verify: every file has its checksum
 }
 
@@ -158,20 +161,30 @@ func inspectFiles(of actors.Config) (*inspectResult, error) {
 
 // plan says what the engine would run with. That it would not is part of the result; bad flags are
 // an error.
-func (c *inspectCmd) plan(ctx context.Context, inv *process.Invocation, r *inspectResult) error {
+func (c *inspectCmd) plan(ctx context.Context, inv *process.Invocation, r *inspectResult) (err error) {
 	c.Model = r.Dir
-	i, err := c.Engine.Plan(ctx, inv, c.Logger(inv.Stderr))
-	switch {
-	case process.IsUsage(err) || err != nil && ctx.Err() != nil:
-		return err
-	case err != nil:
-		r.Here.Error = flags.OneLine(err)
-		return nil
+	cfg, err := c.Configure(ctx, inv, c.Logger(inv.Stderr))
+	if err == nil {
+		defer func() { err = errors.Join(err, cfg.Device.Close()) }()
+		var i actors.Info
+		if i, err = moeflux.Plan(cfg.Model, moeflux.Options{Config: cfg, Tuned: moeflux.TunedOff}); err == nil {
+			return c.here(ctx, inv, cfg, &i, r)
+		}
 	}
-	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
-	r.Here = figures.SettingsOf(&i)
-	flags.SayTopK(inv, &i, r.Shape.ExpertsPerToken)
+	if process.IsUsage(err) || ctx.Err() != nil {
+		return err
+	}
+	r.Here.Error = flags.OneLine(err)
 	return nil
+}
+
+// here says what the model would run with, and what expert hosts have.
+func (c *inspectCmd) here(ctx context.Context, inv *process.Invocation, cfg actors.Config, i *actors.Info, r *inspectResult) (err error) {
+	r.State = &stateBytes{KVPerToken: i.KVBytesPerPos, Fixed: i.StateBytes}
+	r.Here = figures.SettingsOf(i)
+	flags.SayTopK(inv, i, r.Shape.ExpertsPerToken)
+	r.Hosts, err = forecast.SurveyHosts(ctx, cfg, i)
+	return err
 }
 
 // text is the result for people.
@@ -196,6 +209,9 @@ func (r *inspectResult) text() string {
 		line("here", "would not run: %s", h.Error)
 	} else {
 		line("here", "device %s, %s activations, %s keys and values, expert I/O %s, %d slots of %s, prefetch %s, context %d%s", h.Device, h.Activations, h.KV, figures.ExpertsText(h.ExpertIO, h.Resident), h.Slots, figures.Bytes(int64(h.SlotBytes)), h.Prefetch, h.Context, h.Parked(", "))
+	}
+	if r.Hosts != nil {
+		r.Hosts.Lines(&b)
 	}
 	if r.Verified {
 		line("checksums", "all files match")

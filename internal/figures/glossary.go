@@ -54,4 +54,5 @@ var glossary = []Term{
 	{"best cache", "What the best possible cache with as many slots would have kept and read: it starts equally empty, reads only what is used, and knows the future. With what it reads and both bandwidths, a token takes at least a certain time: over all tokens together, token by token where the slower of disk and memory decides for each, and layer by layer where no read begins before its layer."},
 	{"tuned", "Settings that tune chose for this model on this machine by paired runs, and that no flag gave."},
 	{"forecast", "The speed of one text. At best memory and disk work side by side and the slower decides. At worst a token first reads and then computes, at 55 % of the memory's bandwidth. The bandwidths are those of the same command's own measurements."},
+	{"with hosts", "The same with experts on several machines. Each layer waits for the slowest of them: a round trip, the bytes there and back, and the computing. At best all are at work at once; at worst the network carries nothing while the slowest computes, and an ask takes what it was measured to take beyond that."},
 }

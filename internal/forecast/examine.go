@@ -41,6 +41,9 @@ func Examine(ctx context.Context, s Subject) (*Report, error) {
 		if err := r.forecast(s.Config, info, &contents); err != nil {
 			return nil, err
 		}
+		if err := r.hosts(ctx, s.Config, info, &contents); err != nil {
+			return nil, err
+		}
 	}
 	r.explain(&s, info)
 	return r, nil
@@ -118,6 +121,14 @@ func (r *Report) forecast(of actors.Config, i *actors.Info, contents *actors.Con
 	experts := contents.TouchedExperts(i.TopK)
 	r.Forecast = Of(Needs{Touched: contents.TouchedWeights + experts, Experts: experts}, kept, r.Memory.Median, disk)
 	return nil
+}
+
+// hosts looks at the expert hosts, if there are any.
+func (r *Report) hosts(ctx context.Context, of actors.Config, i *actors.Info, contents *actors.Contents) (err error) {
+	if r.Hosts, err = SurveyHosts(ctx, of, i); err != nil || r.Hosts == nil {
+		return err
+	}
+	return r.Hosts.Expect(Base{Info: i, Contents: contents, Text: Text{Config: of, Free: r.Machine.Memory - i.WeightBytes}, Alone: r.Forecast})
 }
 
 func (r *Report) why(format string, args ...any) { r.Why = append(r.Why, fmt.Sprintf(format, args...)) }

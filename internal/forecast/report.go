@@ -17,6 +17,8 @@ type Report struct {
 	Plan     Plan       `json:"plan"`
 	// of one text that decodes; null if something that it needs is unknown
 	Forecast *Forecast `json:"forecast"`
+	// experts on several machines; null if Config.Hosts names none
+	Hosts *Hosts `json:"hosts"`
 	// the reasons. They, and Plan.Advice, name settings as Config.ReadWorkers.
 	Why []string `json:"why"`
 

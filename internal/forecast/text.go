@@ -48,6 +48,9 @@ func (r *Report) Text() string {
 	} else {
 		figures.Line(&b, "forecast", "none: %s", r.noForecast())
 	}
+	if r.Hosts != nil {
+		r.Hosts.Lines(&b)
+	}
 	for k, w := range r.Why {
 		name := ""
 		if k == 0 {

@@ -3,12 +3,13 @@
 // how long it is. It does no I/O beyond reading a frame, and allocates no more than a frame's size.
 //
 //	Hello    engine -> host   which model, by its fingerprint and shape, and who asks: a token
-//	Welcome  host -> engine   what the host has room for, and how much it takes at once
+//	Welcome  host -> engine   what the host has room for, how much it takes at once, its device
 //	Refused  host -> engine   why it does not serve; the end of the stream
 //	Ask      engine -> host   experts of one layer, the rows of each, and those rows
 //	Answer   host -> engine   the outputs of some of an ask's experts, and where the time went
 //	Failed   host -> engine   why the rest of an ask is not answered
-//	Ping     engine -> host   answered by a Pong; their silence says that the other is gone
+//	Ping     engine -> host   answered by a Pong; their silence says that the other is gone. Both
+//	                          may carry bytes for nothing, which measures the network
 //	Drain    host -> engine   ask no more; what was asked before is answered
 //
 // All numbers are little-endian, as are the floats, which every processor that runs the engine can

@@ -40,7 +40,7 @@ const (
 )
 
 // limits is the most bytes of each kind after the header.
-var limits = [kinds]int{Hello: helloBytes, Welcome: welcomeBytes, Refused: MaxReason, Ask: MaxBytes, Answer: MaxBytes, Failed: MaxReason}
+var limits = [kinds]int{Hello: helloBytes, Welcome: welcomeBytes, Refused: MaxReason, Ask: MaxBytes, Answer: MaxBytes, Failed: MaxReason, Ping: MaxBytes, Pong: MaxBytes}
 
 var (
 	// ErrKind reports a frame of an unknown kind, or one that is out of place.
@@ -116,7 +116,7 @@ func end(dst []byte, from int) []byte {
 	return dst
 }
 
-// AppendEmpty appends a frame that says nothing but its kind and number: Ping, Pong or Drain.
+// AppendEmpty appends a frame that says nothing but its kind and number: Ping or Drain.
 func AppendEmpty(dst []byte, kind Kind, id uint64) []byte { return end(begin(dst, kind, id), len(dst)) }
 
 // AppendReason appends a Refused or Failed. A long reason is cut.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,15 +100,34 @@ func TestRoundTrip(t *testing.T) {
 	if got, err := f.Greeting(); err != nil || got != g {
 		t.Errorf("a hello came as %+v, %v", got, err)
 	}
-	f = read(t, AppendWelcome(nil, Room{Experts: 100, Asks: 16}))
-	if got, err := f.Room(); err != nil || got != (Room{100, 16}) {
-		t.Errorf("a welcome came as %+v, %v", got, err)
+	for name, as := range map[string]string{"host (2 threads)": "host (2 threads)", "": "", "a\xff": "a?", strings.Repeat("x", 999): strings.Repeat("x", mostName)} {
+		f = read(t, AppendWelcome(nil, Room{100, 16, 1 << 40, name}))
+		if got, err := f.Room(); err != nil || got != (Room{100, 16, 1 << 40, as}) {
+			t.Errorf("a welcome came as %+v, %v", got, err)
+		}
+	}
+	for _, n := range []struct{ padding, back int }{{0, 0}, {1, MostPadding}, {MostPadding, 3}} {
+		f = read(t, AppendPing([]byte("before")[:0], 6, n.padding, n.back))
+		if got, err := f.Back(); err != nil || got != n.back || f.ID != 6 || len(f.Body) != pingFixed+n.padding {
+			t.Errorf("a ping of %+v came with %d bytes and asks for %d, %v", n, len(f.Body), got, err)
+		}
+		if f = read(t, AppendPong(nil, 6, n.back)); f.Kind != Pong || f.ID != 6 || len(f.Body) != n.back {
+			t.Errorf("a pong of %d bytes came with %d", n.back, len(f.Body))
+		}
 	}
 	if f = read(t, AppendReason(nil, Failed, 5, string(make([]byte, 2000)))); len(f.Body) != MaxReason || f.ID != 5 {
 		t.Errorf("a reason of %d bytes", len(f.Body))
 	}
 	if f = read(t, AppendEmpty(nil, Ping, 6)); f.Kind != Ping || f.ID != 6 || len(f.Body) != 0 {
 		t.Errorf("a ping came as %+v", f)
+	}
+	if n, err := f.Back(); n != 0 || err != nil {
+		t.Errorf("an empty ping asks for %d bytes, %v", n, err)
+	}
+	for _, body := range []string{"x", "\xff\xff\xff\xff"} {
+		if _, err := (&Frame{Kind: Ping, Body: []byte(body)}).Back(); !errors.Is(err, ErrContent) {
+			t.Errorf("a ping of %q: %v", body, err)
+		}
 	}
 }
 
@@ -195,7 +215,7 @@ func resized(b []byte) []byte {
 func FuzzFrames(f *testing.F) {
 	r := rand.New(rand.NewPCG(2, 2))
 	f.Add(AppendAsk(AppendHello(nil, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
-	f.Add(append(AppendWelcome(nil, Room{1, 1}), appendAnswer(nil, 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)})...))
+	f.Add(append(AppendWelcome(AppendPing(nil, 1, 9, 9), Room{1, 1, 1, "x"}), appendAnswer(nil, 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)})...))
 	f.Add(AppendReason(AppendEmpty(nil, Ping, 1), Refused, 0, "no"))
 	f.Fuzz(func(t *testing.T, stream []byte) { readAll(t, stream) })
 }
@@ -209,6 +229,7 @@ func readAll(t *testing.T, stream []byte) {
 		}
 		_, _ = f.Greeting()
 		_, _ = f.Room()
+		_, _ = f.Back()
 		if q, err := f.Question(shape); err == nil {
 			if again := AppendAsk(nil, f.ID, shape.Hidden, q); !bytes.Equal(again[headerBytes:headerBytes+askFixed], f.Body[:askFixed]) || len(again) != headerBytes+len(f.Body) {
 				t.Fatalf("%x was read as %+v", f.Body, q)

@@ -3,17 +3,20 @@ package frame
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // Version is that of the frames. Both sides must have the same.
-const Version = 2
+const Version = 3
 
 // magic begins a Hello.
 const magic = "moeflux\x00"
 
 const (
 	helloBytes   = 8 + 4 + 12 + 32 + 32
-	welcomeBytes = 12
+	welcomeFixed = 20
+	welcomeBytes = welcomeFixed + mostName
+	mostName     = 128 // bytes of a device's name
 )
 
 // Shape is what both sides must know alike of a model to read each other's asks.
@@ -64,10 +67,12 @@ func (f *Frame) Greeting() (g Greeting, err error) {
 	return g, nil
 }
 
-// Room is a Welcome: what a host has room for.
+// Room is a Welcome: what a host has room for, and what it computes on.
 type Room struct {
-	Experts int // that it holds in memory
-	Asks    int // that it takes at once
+	Experts int    // that it holds in memory
+	Asks    int    // that it takes at once
+	Bytes   int64  // of memory for experts
+	Device  string // for people; a long name is cut
 }
 
 // AppendWelcome appends a Welcome.
@@ -77,23 +82,28 @@ func AppendWelcome(dst []byte, r Room) []byte {
 	for _, n := range []int{Version, r.Experts, r.Asks} {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	}
-	return end(dst, from)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Bytes))
+	return end(append(dst, r.Device[:min(len(r.Device), mostName)]...), from)
 }
 
-// mostAsks bounds what a host may say that it takes at once.
-const mostAsks = 1024
+const (
+	mostAsks  = 1024    // that a host may say that it takes at once
+	mostBytes = 1 << 50 // that it may say that it has
+)
 
-// Room reads a Welcome.
+// Room reads a Welcome. Other versions of the program have other ones.
 func (f *Frame) Room() (r Room, err error) {
 	if f.Kind != Welcome {
 		return r, ErrKind
 	}
-	if len(f.Body) != welcomeBytes {
+	if len(f.Body) < welcomeFixed {
 		return r, fmt.Errorf("%w: a welcome of %d bytes", ErrContent, len(f.Body))
 	}
 	word := func(i int) int { return int(binary.LittleEndian.Uint32(f.Body[4*i:])) }
-	if r = (Room{word(1), word(2)}); word(0) != Version || r.Experts < 1 || r.Experts > 1<<30 || r.Asks < 1 || r.Asks > mostAsks {
-		return r, fmt.Errorf("%w: version %d, room for %d experts and %d asks", ErrContent, word(0), r.Experts, r.Asks)
+	bytes := binary.LittleEndian.Uint64(f.Body[12:])
+	r = Room{Experts: word(1), Asks: word(2), Bytes: int64(min(bytes, mostBytes)), Device: strings.ToValidUTF8(string(f.Body[welcomeFixed:]), "?")}
+	if word(0) != Version || r.Experts < 1 || r.Experts > 1<<30 || r.Asks < 1 || r.Asks > mostAsks || bytes > mostBytes {
+		return r, fmt.Errorf("%w: version %d, room for %d experts of %d bytes and %d asks", ErrContent, word(0), r.Experts, bytes, r.Asks)
 	}
 	return r, nil
 }

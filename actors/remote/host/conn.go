@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/wire"
 )
 
 const (
@@ -52,7 +53,14 @@ func (c *conn) serve() error {
 		}
 		switch f.Kind {
 		case frame.Ping:
-			c.send(frame.AppendEmpty(nil, frame.Pong, f.ID))
+			n, err := f.Back()
+			if err != nil {
+				return err
+			}
+			if n > 0 { // who wants much takes it before there is more
+				wire.Taken(c.net)
+			}
+			c.send(frame.AppendPong(nil, f.ID, n))
 		case frame.Ask:
 			q, err := f.Question(c.h.shape)
 			if err == nil && !slices.Contains(c.h.files.Experts.Layers(), q.Layer) {

@@ -59,12 +59,16 @@ func (h *Host) start() {
 }
 
 // Room returns what engines are told.
-func (h *Host) Room() frame.Room { return frame.Room{Experts: h.plan.Slots, Asks: asks} }
+func (h *Host) Room() frame.Room {
+	p := &h.plan
+	n := min(p.Slots, int(p.Bytes)/p.SlotBytes)
+	return frame.Room{Experts: n, Asks: asks, Bytes: int64(n) * int64(p.Stride), Device: h.cfg.Device.Name()}
+}
 
 // Describe says in a line what the host serves.
 func (h *Host) Describe() string {
-	p := &h.plan
-	return fmt.Sprintf("%d of %d experts in %d MiB (%s), on %s", min(p.Slots, int(p.Bytes)/p.SlotBytes), int(p.Bytes)/p.SlotBytes, int64(min(p.Slots, int(p.Bytes)/p.SlotBytes))*int64(p.Stride)>>20, p.IO, h.cfg.Device.Name())
+	r := h.Room()
+	return fmt.Sprintf("%d of %d experts in %d MiB (%s), on %s", r.Experts, int(h.plan.Bytes)/h.plan.SlotBytes, r.Bytes>>20, h.plan.IO, r.Device)
 }
 
 // inbox is what the host has to handle, one item after the other, without a bound of its own:

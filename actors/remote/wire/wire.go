@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -21,8 +22,9 @@ type Conn struct {
 	patience time.Duration
 
 	mu   sync.Mutex
-	rest []byte // that a goroutine is to write; nil if there is none
-	err  error  // that ended writing
+	rest []byte    // that a goroutine is to write; nil if there is none
+	err  error     // that ended writing
+	idle sync.Cond // told when rest becomes nil
 }
 
 // errGone says that nothing can be written any more.
@@ -32,7 +34,24 @@ var errGone = errors.New("wire: the connection has ended")
 // patience.
 func New(c *net.TCPConn, patience time.Duration) (*Conn, error) {
 	raw, err := c.SyscallConn()
-	return &Conn{Conn: c, raw: raw, patience: patience}, err
+	w := &Conn{Conn: c, raw: raw, patience: patience}
+	w.idle.L = &w.mu
+	return w, err
+}
+
+// Taken waits until the kernel has taken all that was written, or the connection has ended. c is a
+// Conn, or TLS above one.
+func Taken(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	if w, ok := c.(*Conn); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for w.rest != nil {
+			w.idle.Wait()
+		}
+	}
 }
 
 // Listener makes each connection that it takes a Conn.
@@ -100,6 +119,7 @@ func (c *Conn) flush() {
 		b := c.rest
 		if len(b) == 0 || c.err != nil {
 			c.rest = nil
+			c.idle.Broadcast()
 			_ = c.Conn.SetWriteDeadline(time.Time{})
 			c.mu.Unlock()
 			return

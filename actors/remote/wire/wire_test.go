@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -120,5 +121,33 @@ func TestImpatience(t *testing.T) {
 	}
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("reading says %v", err)
+	}
+}
+
+// TestTaken waits for what was written, with TLS above or without, until it is read or the
+// connection ends.
+func TestTaken(t *testing.T) {
+	c, in := pair(t, 10*time.Second)
+	Taken(c) // nothing was written
+	for _, end := range []func(){func() { _, _ = io.CopyN(io.Discard, in, 1<<20) }, func() { c.Close() }} {
+		if _, err := c.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		taken := make(chan bool)
+		go func() {
+			Taken(tls.Client(c, new(tls.Config)))
+			close(taken)
+		}()
+		select {
+		case <-taken:
+			t.Error("nobody has read anything")
+		case <-time.After(20 * time.Millisecond):
+		}
+		end()
+		select {
+		case <-taken:
+		case <-time.After(5 * time.Second):
+			t.Fatal("all is read, or the connection has ended, and Taken waits")
+		}
 	}
 }
