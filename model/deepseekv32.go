@@ -5,7 +5,7 @@ const DeepseekV32 Arch = "deepseek_v32"
 
 var deepseekV32 = family{
 	// V3.2-Exp calls tools as its template shows, V3.2 in a form of its own that nobody reads yet.
-	arch:       DeepseekV32,
+	arch: DeepseekV32, gguf: "deepseek32",
 	keys:       deepseekKeys,
 	defaults:   defaults{normTopK: true},
 	checkpoint: Checkpoint{FloatRouter: true},

@@ -4,7 +4,7 @@ package model
 const GLMMoEDSA Arch = "glm_moe_dsa"
 
 var glmMoEDSA = family{
-	arch: GLMMoEDSA, toolCalls: "glm",
+	arch: GLMMoEDSA, gguf: "glm-dsa", toolCalls: "glm",
 	keys:       deepseekKeys,
 	defaults:   defaults{normTopK: true},
 	checkpoint: Checkpoint{FloatRouter: true},

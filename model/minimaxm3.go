@@ -4,7 +4,7 @@ package model
 const MiniMaxM3 Arch = "minimax_m3_vl"
 
 var miniMaxM3 = family{
-	arch: MiniMaxM3, toolCalls: "minimax3",
+	arch: MiniMaxM3, gguf: "minimax-m3", toolCalls: "minimax3",
 	keys: sizeKeys{experts: "num_local_experts", width: "intermediate_size", shared: "shared_intermediate_size",
 		dense: "dense_intermediate_size"},
 	activation: "swigluoai",

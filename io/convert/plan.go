@@ -48,6 +48,7 @@ func makePlan(cfg *model.Config, src *source, o Options) (*plan, error) {
 	specs := dense(cfg, src)
 	var err error
 	switch c := cfg.Arch.Checkpoint(); {
+	case src.gguf: // norms of such files hold the 1 that is added
 	case c.AlwaysCentred:
 		src.raw = true
 	case c.CentredByMean:

@@ -144,6 +144,46 @@ func (k *keys) refuse(name string, nothing ...float64) {
 	k.fail(name, "is %v, which is not supported in this architecture", x)
 }
 
+// perLayer returns the numbers of a key that has one for each layer, more of which are those of
+// draft layers; nil if it is absent. Truth values count as 0 and 1.
+func (k *keys) perLayer(name string, layers int) []float64 {
+	v, ok := k.get(name)
+	if !ok {
+		return nil
+	}
+	var out []float64
+	for e := range v.Elements() {
+		x, ok := e.Float()
+		if n, whole := e.Int(); whole {
+			x, ok = float64(n), true
+		}
+		if b, truth := e.Bool(); truth {
+			x, ok = 0, true
+			if b {
+				x = 1
+			}
+		}
+		if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
+			break
+		}
+		out = append(out, x)
+	}
+	if v.Type != gguf.Array || len(out) != v.Len || len(out) < layers {
+		k.fail(name, "is not a list of a number for each of %d layers", layers)
+		return make([]float64, layers)
+	}
+	return out[:layers]
+}
+
+// rows returns the rows of a matrix, 0 if there is none.
+func (k *keys) rows(format string, args ...any) int {
+	t := k.file.Tensor(fmt.Sprintf(format, args...))
+	if t == nil || len(t.Shape) != 2 {
+		return 0
+	}
+	return t.Shape[0]
+}
+
 // tensor reports whether the file has a tensor.
 func (k *keys) tensor(format string, args ...any) bool {
 	return k.file.Tensor(fmt.Sprintf(format, args...)) != nil

@@ -1,6 +1,7 @@
 package ggufmodel
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,9 @@ var inLayer = map[string]string{
 	// part for keys is transposed for each head: so are embed_q and unembed_out of mlx-lm.
 	"attn_kv_b.": "self_attn.kv_b_proj.", "attn_k_b.": "self_attn.embed_q.", "attn_v_b.": "self_attn.unembed_out.",
 
+	"indexer.attn_q_b.": "self_attn.indexer.wq_b.", "indexer.attn_k.": "self_attn.indexer.wk.",
+	"indexer.k_norm.": "self_attn.indexer.k_norm.", "indexer.proj.": "self_attn.indexer.weights_proj.",
+
 	// Old files of qwen3next have in one matrix what newer ones have in two.
 	"ssm_in.": "linear_attn.in_proj_qkvz.", "attn_qkv.": "linear_attn.in_proj_qkv.", "attn_gate.": "linear_attn.in_proj_z.",
 	"ssm_ba.": "linear_attn.in_proj_ba.", "ssm_alpha.": "linear_attn.in_proj_a.", "ssm_beta.": "linear_attn.in_proj_b.",
@@ -56,10 +60,11 @@ func packName(name string, experts model.SharedExpert) string {
 	if to := alone[name]; to != "" {
 		return to
 	}
-	stem, last, ok := strings.Cut(name, ".")
-	if !ok || last != "weight" && last != "bias" {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 || name[dot+1:] != "weight" && name[dot+1:] != "bias" {
 		return ""
 	}
+	stem, last := name[:dot], name[dot+1:]
 	if proj, ok := strings.CutSuffix(stem, "_shexp"); ok && proj != "ffn_gate_inp" {
 		to, shared := inLayer[proj+"."], sharedNames[experts]
 		if to == "" || shared == "" {
@@ -86,7 +91,7 @@ func (m *Model) index() error {
 				m.Unused = append(m.Unused, t)
 				continue
 			}
-			if name = packName(in, m.Config.SharedExpert); name != "" {
+			if name = cmp.Or(m.rule.names[in], packName(in, m.Config.SharedExpert)); name != "" {
 				name = fmt.Sprintf("model.layers.%d.%s", layer, name)
 			}
 		}

@@ -11,6 +11,9 @@ type rule struct {
 	// tiled means that value heads of linear attention stand apart: first the first of each key
 	// head, then the second of each, and so on. In checkpoints those of a key head are together.
 	tiled bool
+	// names are those in a pack of layers' tensors that only this family has, or has for something
+	// else than others.
+	names map[string]string
 }
 
 // rules are the families whose files are read. A family without one is refused by name.
@@ -24,4 +27,7 @@ var rules = map[model.Arch]rule{
 	model.HyV3:         {config: hyV3},
 	model.GptOss:       {config: gptOss, windows: true},
 	model.HunyuanV1MoE: {config: hunyuanMoE},
+	model.DeepseekV32:  {config: deepseek32},
+	model.GLMMoEDSA:    {config: glmDSA},
+	model.MiniMaxM3:    {config: miniMaxM3, names: miniMaxM3Names},
 }
