@@ -606,7 +606,7 @@ func TestFamiliesAreCompared(t *testing.T) {
 func TestArchOfGGUF(t *testing.T) {
 	for name, want := range map[string]model.Arch{
 		"qwen35moe": model.Qwen35MoE, "qwen3next": model.Qwen3Next, "qwen3moe": model.Qwen3MoE, "deepseek2": model.DeepseekV3,
-		"glm4moe": model.Glm4MoE, "minimax-m2": model.MiniMaxM2, "gpt-oss": model.GptOss, "hy_v3": model.HyV3, "": "", "gptoss": "", "hunyuan-moe": model.HunyuanV1MoE, "deepseek32": model.DeepseekV32, "glm-dsa": model.GLMMoEDSA, "minimax-m3": model.MiniMaxM3, "llama": "", "qwen3_moe": "",
+		"glm4moe": model.Glm4MoE, "minimax-m2": model.MiniMaxM2, "gpt-oss": model.GptOss, "hy_v3": model.HyV3, "": "", "gptoss": "", "hunyuan-moe": model.HunyuanV1MoE, "deepseek32": model.DeepseekV32, "glm-dsa": model.GLMMoEDSA, "minimax-m3": model.MiniMaxM3, "step35": model.Step35, "llama": "", "qwen3_moe": "",
 	} {
 		if got, ok := model.ArchOfGGUF(name); got != want || ok != (want != "") {
 			t.Errorf("%q: got %q, %v, want %q", name, got, ok, want)

@@ -10,7 +10,7 @@ import (
 const Step35 Arch = "step3p5"
 
 var step35 = family{
-	arch: Step35, toolCalls: "coder",
+	arch: Step35, gguf: "step35", toolCalls: "coder",
 	keys: sizeKeys{experts: "moe_num_experts", width: "moe_intermediate_size", shared: "share_expert_dim",
 		kvHeads: "num_attention_groups", picks: "moe_top_k"},
 	defaults: defaults{rotaryFactor: 1, normTopK: true},

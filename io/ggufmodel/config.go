@@ -21,7 +21,9 @@ func (k *keys) config(arch model.Arch, r rule) object {
 	c["num_hidden_layers"] = layers
 	c["hidden_size"] = k.int("embedding_length")
 	c["max_position_embeddings"] = k.int("context_length")
-	c["num_attention_heads"] = k.int("attention.head_count")
+	if !r.headsByLayer {
+		c["num_attention_heads"] = k.int("attention.head_count")
+	}
 	c["rms_norm_eps"] = k.float("attention.layer_norm_rms_epsilon")
 	c["vocab_size"] = k.vocab()
 	c["tie_word_embeddings"] = !k.tensor("output.weight")

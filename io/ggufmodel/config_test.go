@@ -90,6 +90,9 @@ func TestNames(t *testing.T) {
 		for range m.File.Tensors {
 			tensors++
 		}
+		if name == fixtures.Step35BF16 {
+			tensors-- // factors of frequencies, which are read into the configuration
+		}
 		if len(m.Names())+len(m.Unused) != tensors || (len(m.Unused) > 0) != (name == fixtures.Glm4MoEBF16 || name == fixtures.HyV3BF16) {
 			t.Errorf("%s: %d names and %d unused of %d tensors", name, len(m.Names()), len(m.Unused), tensors)
 		}

@@ -85,6 +85,9 @@ func (m *Model) index() error {
 		fail := func(format string, args ...any) error {
 			return &gguf.FormatError{Path: m.File.Files()[t.Part].Path(), Name: t.Name, Why: fmt.Sprintf(format, args...)}
 		}
+		if t.Name == m.rule.read {
+			continue
+		}
 		name := whole[t.Name]
 		if layer, in, ok := layerOf(t.Name); ok {
 			if layer >= m.Config.NumHiddenLayers {
