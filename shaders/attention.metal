@@ -23,7 +23,25 @@
 #define PIECES (CHUNK / PIECE)
 // quads of a piece that a thread brings
 #define BROUGHT ((PIECE * VALUE_QUADS + THREADS - 1u) / THREADS)
-#define ITEMS (((VALUE_QUADS + 7u) / 8u * 8u * HEADS + THREADS - 1u) / THREADS)
+
+// Threadgroup memory bounds the kernel. So a thread has one channel of WEIGHTS heads: it reads each
+// value once for all of them, and their weights together.
+#if VALUE_DIM * HEADS >= 1024 && HEADS >= 4
+#define WEIGHTS 4
+#define WeightVector float4
+#elif VALUE_DIM * HEADS >= 512 && HEADS >= 2
+#define WEIGHTS 2
+#define WeightVector float2
+#else
+#define WEIGHTS 1
+#define WeightVector float
+#endif
+#define VECTORS (HEADS / WEIGHTS)  // of a position
+#define CHANNELS ((VALUE_DIM + 31u) / 32u * 32u)
+#define ITEMS ((CHANNELS * VECTORS + THREADS - 1u) / THREADS)
+inline float weight_of(float4 w, uint i) { return w[i]; }
+inline float weight_of(float2 w, uint i) { return w[i]; }
+inline float weight_of(float w, uint i) { return w; }
 
 // Where the position is that comes at-th in a list.
 inline uint chosen_at(device const uint* list, constant AttentionParams& p, uint at) {
@@ -86,7 +104,7 @@ kernel void attention(device const float* q [[buffer(0)]],
   threadgroup float4 qs[HEADS * QUADS];
   threadgroup float4 vs[PIECE * VALUE_QUADS];
   threadgroup float4 sums[HEADS * CHUNK * 2u];  // of 8 lanes, for each head and position
-  threadgroup float w[HEADS * CHUNK];
+  threadgroup WeightVector w[CHUNK * VECTORS];
   // factors of what was before and of the chunk; at the end the state
   threadgroup float2 fs[HEADS];
   const uint r = group.x / p.parts, part = group.x % p.parts;
@@ -103,7 +121,7 @@ kernel void attention(device const float* q [[buffer(0)]],
   device const Page* table = pages + row.pages;
   device const uint* list = chosen + (ulong(row.row) * (p.heads / p.group) + kv_head) * p.budget;
   Quad k[KEYS], v[PIECES * BROUGHT];
-  float4 acc[ITEMS];
+  float acc[ITEMS * WEIGHTS];
   if (c0 < c1) {
     load_keys(table, list, p, page_rows, key_channel, max(min(c0 * CHUNK + j, pos), low), l, k);
     load_values(table, list, p, page_rows, value_channel, c0 * CHUNK, low, pos, tid, v);
@@ -111,7 +129,7 @@ kernel void attention(device const float* q [[buffer(0)]],
       qs[i] = load_query(q + ulong(row.row) * p.q_row + (head0 + min(i / QUADS, live - 1u)) * p.q_head, i % QUADS * 4u);
     }
   }
-  for (uint i = 0; i < ITEMS; i++) acc[i] = float4(0.0f);
+  for (uint i = 0; i < ITEMS * WEIGHTS; i++) acc[i] = 0.0f;
   AttentionState state;  // of head sg
   state.m = LOWEST;
   state.l = 0.0f;
@@ -125,7 +143,7 @@ kernel void attention(device const float* q [[buffer(0)]],
     float4 key[KEYS];
 #pragma unroll
     for (uint i = 0; i < KEYS; i++) key[i] = widen(k[i]);
-#pragma unroll
+#pragma unroll 2  // more heads at once would take twice the registers
     for (uint h = 0; h < HEADS; h++) {
       float s = 0.0f;
 #pragma unroll
@@ -149,13 +167,13 @@ kernel void attention(device const float* q [[buffer(0)]],
       const float4 a = sums[(sg * CHUNK + lane) * 2u], b = sums[(sg * CHUNK + lane) * 2u + 1u];
       const float s = (((((((a.x + a.y) + a.z) + a.w) + b.x) + b.y) + b.z) + b.w) * p.scale;
       float2 ml;
-      w[sg * CHUNK + lane] = weigh(s, lane < n && first + lane >= low, ml);
+      ((threadgroup float*)w)[lane * HEADS + sg] = weigh(s, lane < n && first + lane >= low, ml);
       const float2 f = merge(state, ml.x, ml.y);
       if (lane == 0u) fs[sg] = f;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    float4 sum[ITEMS];
-    for (uint i = 0; i < ITEMS; i++) sum[i] = float4(0.0f);
+    float sum[ITEMS * WEIGHTS];
+    for (uint i = 0; i < ITEMS * WEIGHTS; i++) sum[i] = 0.0f;
 #pragma unroll
     for (uint piece = 0; piece < PIECES; piece++) {
       if (piece > 0u) {
@@ -169,36 +187,40 @@ kernel void attention(device const float* q [[buffer(0)]],
       const uint j0 = piece * PIECE, m = n < j0 ? 0u : min(n - j0, PIECE);
 #pragma unroll
       for (uint i = 0; i < ITEMS; i++) {
-        const uint item = i * THREADS + tid, h = item / 8u % HEADS, quad = item / (8u * HEADS) * 8u + item % 8u;
-        if (quad < VALUE_QUADS) {
-#pragma unroll 8
-          for (uint t = 0; t < m; t++) sum[i] = fma(float4(w[h * CHUNK + j0 + t]), vs[t * VALUE_QUADS + quad], sum[i]);
+        const uint item = i * THREADS + tid, channel = item % CHANNELS, vector = item / CHANNELS;
+        if (channel < VALUE_DIM && vector < VECTORS) {
+#pragma unroll 4
+          for (uint t = 0; t < m; t++) {
+            const float x = ((threadgroup float*)vs)[t * (4u * VALUE_QUADS) + channel];
+            const WeightVector weights = w[(j0 + t) * VECTORS + vector];
+#pragma unroll
+            for (uint h = 0; h < WEIGHTS; h++) sum[i * WEIGHTS + h] = fma(weight_of(weights, h), x, sum[i * WEIGHTS + h]);
+          }
         }
       }
     }
 #if VALUE_DIM > 128
     if (c + 1u < c1) load_values(table, list, p, page_rows, value_channel, first + CHUNK, low, pos, tid, v);
 #endif
-    for (uint i = 0; i < ITEMS; i++) {
-      const float2 f = fs[(i * THREADS + tid) / 8u % HEADS];
-      acc[i] = fma(sum[i], float4(f.y), acc[i] * f.x);
+#pragma unroll
+    for (uint i = 0; i < ITEMS * WEIGHTS; i++) {
+      const float2 f = fs[(i / WEIGHTS * THREADS + tid) / CHANNELS % VECTORS * WEIGHTS + i % WEIGHTS];
+      acc[i] = fma(sum[i], f.y, acc[i] * f.x);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);  // values, weights and factors have been used
   }
   if (sg < HEADS && lane == 0u) fs[sg] = float2(state.m, state.l);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const bool whole = part == 0u && c1 == chunks;
-  for (uint i = 0; i < ITEMS; i++) {
-    const uint item = i * THREADS + tid, h = item / 8u % HEADS, quad = item / (8u * HEADS) * 8u + item % 8u;
-    if (quad < VALUE_QUADS && h < live && c0 < c1) {
+#pragma unroll
+  for (uint i = 0; i < ITEMS * WEIGHTS; i++) {
+    const uint item = i / WEIGHTS * THREADS + tid, channel = item % CHANNELS, vector = item / CHANNELS, h = vector * WEIGHTS + i % WEIGHTS;
+    if (channel < VALUE_DIM && vector < VECTORS && h < live && c0 < c1) {
       const float2 ml = fs[h];
       const ulong at = (ulong(r) * p.parts + part) * p.heads + head0 + h;
       device float* to = whole ? y + (ulong(row.row) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
-      const float4 x = whole ? acc[i] / ml.y * p.value_scale : acc[i];
-      for (uint c = 0; c < 4u; c++) {
-        if (4u * quad + c < VALUE_DIM) to[4u * quad + c] = x[c];
-      }
-      if (!whole && quad == 0u) part_ml[at] = ml;
+      to[channel] = whole ? acc[i] / ml.y * p.value_scale : acc[i];
+      if (!whole && channel == 0u) part_ml[at] = ml;
     }
   }
 }

@@ -165,6 +165,29 @@ func (a *attending) partsOf(rows []attentionRow, per int) int {
 	return most + 1
 }
 
+// chunksOf returns how many chunks the rows have together, and at most.
+func (a *attending) chunksOf(rows []attentionRow) (all, most int) {
+	for i := range rows {
+		pos := int(rows[i].pos)
+		n := pos/attentionChunk - gpu.FirstOf(pos, a.Window)/attentionChunk + 1
+		all, most = all+n, max(most, n)
+	}
+	return all, most
+}
+
+// fewSpans reports whether spans of the rows would leave processors idle, where each makes so many
+// threadgroups: there are few of them, or they hold as many chunks as few that are full. Where rows
+// are of very different lengths, the latter would make a threadgroup of each chunk that most rows
+// do not have.
+func (a *attending) fewSpans(rows []attentionRow, parts, each int) bool {
+	enough := a.d.limits.enoughSpans
+	if len(rows)*parts*each < enough {
+		return true
+	}
+	all, most := a.chunksOf(rows)
+	return all*each < enough*attentionSpan && len(rows)*most <= 2*all
+}
+
 // spansOf returns over how many spans, at most, the rows of a tile look.
 func (a *attending) spansOf(rows []attentionRow, tiles []attentionTile) int {
 	const size = attentionChunk * attentionSpan
@@ -193,12 +216,12 @@ func (a *attending) few(rows []attentionRow) {
 		return
 	}
 	heads := a.blockHeads()
-	groups := func(parts int) int { return len(rows) * parts * a.KVHeads * ceil(a.Heads/a.KVHeads, heads) }
+	each := func() int { return a.KVHeads * ceil(a.Heads/a.KVHeads, heads) } // threadgroups of a part
 	per, parts := attentionSpan, a.partsOf(rows, attentionSpan)
-	if parts <= mostSpans && groups(parts) < a.d.limits.enoughSpans {
+	if parts <= mostSpans && a.fewSpans(rows, parts, each()) {
 		per, parts = 1, a.partsOf(rows, 1)
 	}
-	for heads > 1 && groups(parts) < a.d.limits.fewGroups {
+	for heads > 1 && len(rows)*parts*each() < a.d.limits.fewGroups {
 		heads /= 2
 	}
 	p := a.params(heads, per, parts)

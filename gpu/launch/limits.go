@@ -14,8 +14,8 @@ const measuredProcessors = 132
 // limits say from how many threadgroups on a GPU is busy. They decide how work is cut and change no
 // bit of a result. docs/experiments.md has the figures behind them.
 type limits struct {
-	// enoughSpans: each span of a row is a threadgroup of attention if that makes at least so many;
-	// otherwise each chunk is one.
+	// enoughSpans: each span of a row is a threadgroup of attention if that makes at least so many
+	// full ones; otherwise each chunk is one.
 	enoughSpans int
 	// fewGroups: with fewer threadgroups than this processors stay idle, so fewer heads share the
 	// reading of keys and values.

@@ -37,11 +37,14 @@ func TestLaunchesOfSizes(t *testing.T) {
 	for _, c := range []struct {
 		processors int
 		tiles      string // of a matrix of 400 tiles
-		one, forty [3]int // threadgroups of attention with 1 and 40 rows of 512 positions
+		// threadgroups of attention with 1 and 40 rows of 512 positions, with 40 of 520, and with
+		// 39 of 8 and one of 6,000
+		one, forty, more, uneven [3]int
 	}{
-		{132, "2", [3]int{16, 8, 1}, [3]int{640, 4, 1}}, // chunks: 16 of a row, of 4 key-value heads in 2 blocks
-		{60, "2", [3]int{16, 4, 1}, [3]int{40, 4, 1}},
-		{170, "1", [3]int{16, 16, 1}, [3]int{640, 4, 1}},
+		// chunks: 16 of a row, of 4 key-value heads in 2 blocks
+		{132, "2", [3]int{16, 8, 1}, [3]int{640, 4, 1}, [3]int{680, 4, 1}, [3]int{480, 4, 1}},
+		{60, "2", [3]int{16, 4, 1}, [3]int{40, 4, 1}, [3]int{80, 4, 1}, [3]int{480, 4, 1}},
+		{170, "1", [3]int{16, 16, 1}, [3]int{640, 4, 1}, [3]int{680, 4, 1}, [3]int{480, 4, 1}},
 	} {
 		f := &fake{limbs: true, processors: c.processors}
 		d := openFake(t, f)
@@ -52,14 +55,20 @@ func TestLaunchesOfSizes(t *testing.T) {
 		if defines := all[len(all)-1].Kernel.Defines; !strings.Contains(defines, "#define TILES "+c.tiles+"\n") {
 			t.Errorf("%d processors: a matrix of 400 tiles has %q", c.processors, defines)
 		}
-		attention := func(rows int) [3]int {
-			const heads, kv, dim, page, positions = 32, 4, 128, 512, 512
+		attention := func(rows, positions, last int) [3]int {
+			const heads, kv, dim, page = 32, 4, 128, 512
 			op := gpu.Attention{Q: v, Y: v.Floats(1 << 20), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kv, HeadDim: dim, Scale: 1}
 			for r := range rows {
 				cache := gpu.KV{PageRows: page, Dim: kv * dim}
 				cache.VOffset = cache.PartBytes()
-				cache.Pages = cache.Pages.Append(v)
-				op.Segments = append(op.Segments, gpu.KVSegment{Row: r, Rows: 1, Pos: positions - 1, KV: cache})
+				pos := positions - 1
+				if r == rows-1 {
+					pos = last - 1
+				}
+				for range pos/page + 1 {
+					cache.Pages = cache.Pages.Append(v)
+				}
+				op.Segments = append(op.Segments, gpu.KVSegment{Row: r, Rows: 1, Pos: pos, KV: cache})
 			}
 			cmds := new(gpu.Commands)
 			gpu.Encode(cmds, op)
@@ -70,11 +79,13 @@ func TestLaunchesOfSizes(t *testing.T) {
 			}
 			return [3]int{}
 		}
-		if got := attention(1); got != c.one {
-			t.Errorf("%d processors: attention of one row takes %v threadgroups, want %v", c.processors, got, c.one)
-		}
-		if got := attention(40); got != c.forty {
-			t.Errorf("%d processors: attention of 40 rows takes %v threadgroups, want %v", c.processors, got, c.forty)
+		for _, a := range []struct {
+			rows, positions, last int
+			want                  [3]int
+		}{{1, 512, 512, c.one}, {40, 512, 512, c.forty}, {40, 520, 520, c.more}, {40, 8, 6000, c.uneven}} {
+			if got := attention(a.rows, a.positions, a.last); got != a.want {
+				t.Errorf("%d processors: attention of %d rows of %d positions, the last of %d, takes %v threadgroups, want %v", c.processors, a.rows, a.positions, a.last, got, a.want)
+			}
 		}
 	}
 }
