@@ -23,6 +23,9 @@ type Options struct {
 	// Threads is how many threads of the processor compute. 0 means the cores that this process may
 	// use.
 	Threads int
+	// PinThreads binds each thread of the processor to a core of its own, for a machine that
+	// nothing else uses. Only Linux does it, and all models that are open must agree on it.
+	PinThreads bool
 	// Activations is how the processor multiplies with quantised matrices. "" means int8, which
 	// rounds each input to 1/254 of the largest of its group; f32 is the exact path, and slower.
 	Activations string
@@ -64,7 +67,8 @@ type Config = actors.Config
 // device opens what computes, with some threads.
 func (o *Options) device(threads int) (gpu.Device, error) {
 	c := device.Environment()
-	c.Name, c.Threads, c.Activations, c.CacheDir, c.Logger = o.Device, threads, o.Activations, o.cacheDir, o.Config.Logger
+	c.Name, c.Threads, c.Pin, c.Activations = o.Device, threads, o.PinThreads, o.Activations
+	c.CacheDir, c.Logger = o.cacheDir, o.Config.Logger
 	return device.Open(c)
 }
 

@@ -107,9 +107,9 @@ func TestBadUsage(t *testing.T) {
 		args []string
 		want string // in the message
 	}{
-		{"nothing", nil, "no command given; commands: run, serve, host, convert"},
-		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, serve, host, convert, pull, inspect, logits, dump, eval, tokenize`},
-		{"a command that does not exist yet", []string{"certs"}, `unknown command "certs"; commands:`},
+		{"nothing", nil, "no command given; commands: run, serve, host, certs, convert"},
+		{"unknown command", []string{"fly"}, `unknown command "fly"; commands: run, serve, host, certs, convert, pull, inspect, logits, dump, eval, tokenize`},
+		{"a command that does not exist yet", []string{"train"}, `unknown command "train"; commands:`},
 		{"help of an unknown command", []string{"help", "fly"}, `unknown command "fly"`},
 		{"flag before the command", []string{"--json", "run"}, `unknown command "--json"`},
 		{"unknown flag", []string{"run", "--chant"}, "unknown flag --chant"},

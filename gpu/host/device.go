@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/topology"
 )
 
 // Activations is how the inputs of matrix products are held.
@@ -44,6 +45,10 @@ type Config struct {
 	// is several times faster where many rows travel together. It rounds each input by up to 1/254
 	// of the largest in its quantisation group.
 	Activations Activations
+	// Pin binds each thread to a processor of its own, for a process that has the machine to
+	// itself: cores first, and as many threads to each memory node. All open devices must agree on
+	// it. Only Linux binds threads.
+	Pin bool
 	// Variant names the inner loops, one of Variants; "" means the best. Variants add in different
 	// orders and so differ in the last bits.
 	Variant string
@@ -72,6 +77,7 @@ type Device struct {
 	rounds  bool // inputs of products are rounded to 8 bits
 	kernels *kernels
 	pool    *pool
+	nodes   []int // of memory, over which large buffers are spread; nil for one
 
 	mu      sync.Mutex
 	closed  bool
@@ -92,7 +98,21 @@ func New(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	d := &Device{fixed: cfg.Threads, rounds: cfg.Activations == Int8, kernels: variant(cfg.Variant)}
-	d.pool = process.join(d.Threads() - 1)
+	machine, err := topology.Here()
+	if nodes := machine.Nodes(); len(nodes) > 1 {
+		d.nodes = nodes
+	}
+	switch {
+	case !cfg.Pin:
+		machine = nil // its nodes are only good to know
+	case err != nil:
+		return nil, fmt.Errorf("host: Config.Pin: %w", err)
+	case len(machine) == 0:
+		return nil, errors.New("host: Config.Pin: this system does not bind threads to processors")
+	}
+	if d.pool, err = process.join(d.Threads()-1, machine); err != nil {
+		return nil, err
+	}
 	return d, nil
 }
 

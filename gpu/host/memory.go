@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/topology"
 )
 
 const (
@@ -76,7 +77,7 @@ func (b *buffer) Release() {
 // allocate returns a buffer of n zeroed bytes. d.mu is held.
 func (d *Device) allocate(n int) (*buffer, error) {
 	if n > smallBytes {
-		mem, err := mapMemory(n)
+		mem, err := d.mapMemory(n)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (d *Device) allocate(n int) (*buffer, error) {
 	size := (n + alignBytes - 1) &^ (alignBytes - 1)
 	s := d.slab
 	if s == nil || s.used+size > len(s.mem) {
-		mem, err := mapMemory(slabBytes)
+		mem, err := d.mapMemory(slabBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -125,13 +126,16 @@ func (d *Device) dropSlab() error {
 	return unix.Munmap(mem)
 }
 
-func mapMemory(n int) ([]byte, error) {
+// mapMemory returns n zeroed bytes. Large ones lie on all memory nodes by turns, since any thread
+// may read them; if the kernel refuses, where they are first touched.
+func (d *Device) mapMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("host: %w: asked for %d bytes: %w", gpu.ErrOutOfMemory, n, err)
 	}
 	if n >= hugeBytes {
 		adviseHuge(mem)
+		_ = topology.Interleave(mem, d.nodes)
 	}
 	return mem, nil
 }

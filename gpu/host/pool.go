@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"math/bits"
 	"runtime"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/internal/topology"
 	"github.com/moeflux/moeflux-actor/model/route"
 )
 
@@ -50,6 +52,7 @@ type pool struct {
 	parts   []part // of the job's chunks, one a thread, the caller's first
 	failed  atomic.Pointer[chunkPanic]
 	workers []*worker
+	places  topology.Machine // where each thread is bound to a processor; nil: the system chooses
 	ended   sync.WaitGroup
 	quit    atomic.Bool
 	caller  sleeper // of the job
@@ -75,18 +78,36 @@ func newPool(n int) *pool {
 	return p
 }
 
-// grow adds workers until there are n.
-func (p *pool) grow(n int) {
+// grow adds workers until there are n. Those that cannot be bound to their places run where the
+// system puts them, and the error says so.
+func (p *pool) grow(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.parts) <= n {
 		p.parts = make([]part, n+1)
 	}
+	var all error
 	for i := len(p.workers); i < n; i++ {
 		w := &worker{id: i + 1}
 		p.workers = append(p.workers, w)
-		p.ended.Go(func() { p.serve(w) })
+		bound := make(chan error)
+		p.ended.Go(func() {
+			bound <- p.bind(w.id, n+1)
+			p.serve(w)
+		})
+		all = errors.Join(all, <-bound)
 	}
+	return all
+}
+
+// bind binds the calling goroutine's thread, one of some, to its place. The thread ends with the
+// goroutine.
+func (p *pool) bind(thread, threads int) error {
+	if p.places == nil {
+		return nil
+	}
+	runtime.LockOSThread()
+	return topology.Bind(p.places.Places(threads)[thread])
 }
 
 // close ends the workers. No job may be running.

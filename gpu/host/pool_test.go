@@ -134,7 +134,7 @@ func (r *readTask) do(_ *scratch, chunk int) {
 // BenchmarkPool walks through 1 GiB in jobs of one size, divided into 8 chunks like an operation of
 // a decoded token. 16 KiB shows the cost of the job itself.
 func BenchmarkPool(b *testing.B) {
-	mem, err := mapMemory(1 << 30)
+	mem, err := new(Device).mapMemory(1 << 30)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,6 +22,7 @@ type queue struct {
 	pause   pause              // of x
 	// nil, or see gpu.Watched
 	watch func(working, urgent bool, deviceNS int64)
+	bound chan error // hears whether the thread has its place, before the first work; then nil
 
 	mu      sync.Mutex // guards the rest
 	hurried []*ticket  // urgent, oldest first; a few at most
@@ -44,7 +45,22 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	q := &queue{d: d, x: d.executorLocked(), urgent: d.executorLocked()}
 	q.pause.do = q.hurry
 	q.x.pause = &q.pause
+	if d.pool.places == nil {
+		q.line = gpu.NewLine(q.next)
+		return q, nil
+	}
+	bound := make(chan error)
+	q.bound = bound
 	q.line = gpu.NewLine(q.next)
+	q.line.Add(nil)
+	err := <-bound
+	if err != nil {
+		q.line.Close()
+		d.queues--
+		q.x.pause = nil
+		d.idle = append(d.idle, q.x, q.urgent)
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -96,6 +112,11 @@ func (q *queue) Close() error {
 
 // next runs all urgent work, and then the commands of a ticket, if there is one.
 func (q *queue) next(t *ticket) {
+	if q.bound != nil {
+		bound := q.bound
+		q.bound = nil
+		bound <- q.d.pool.bind(0, q.d.Threads())
+	}
 	q.hurry()
 	if t == nil {
 		return

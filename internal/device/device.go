@@ -26,6 +26,7 @@ var Names = []string{"auto", "host", "cuda", "metal", "emu"}
 type Config struct {
 	Name        string // one of Names; "" means auto
 	Threads     int    // of the processor; 0 means the cores this process may use
+	Pin         bool   // of the processor: its threads are bound to cores
 	Activations string // of the processor: "int8" (also "") or "f32"
 	Kernels     string // what KernelsVariable says, one of host.Variants; "" means the best
 	// CUDA says where the driver and the compiler are. CacheDir and Logger of it are set by Open.
@@ -109,7 +110,7 @@ func (c *Config) host() (gpu.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := host.Config{Threads: c.Threads, Variant: variant}
+	h := host.Config{Threads: c.Threads, Pin: c.Pin, Variant: variant}
 	switch kinds := []string{"", host.Int8.String(), host.F32.String()}; {
 	case !slices.Contains(kinds, c.Activations):
 		return nil, &ConfigError{fmt.Errorf("there are no activations %q; available: %s", c.Activations, strings.Join(kinds[1:], ", "))}

@@ -51,7 +51,8 @@ func (f *Engine) tuned(inv *process.Invocation, cfg actors.Config) (actors.Confi
 // openDevice makes the device that the flags name, with some threads.
 func (f *Engine) openDevice(inv *process.Invocation, threads int, log *slog.Logger) (gpu.Device, error) {
 	c := inv.Env.Device
-	c.Name, c.Threads, c.Activations, c.OS, c.Logger = f.Device, threads, f.Activations, inv.Env.OS, log
+	c.Name, c.Threads, c.Pin, c.Activations = f.Device, threads, f.PinThreads, f.Activations
+	c.OS, c.Logger = inv.Env.OS, log
 	c.CacheDir = func() (string, error) { // compiled kernels are kept beside the demo model
 		dir, _, err := FindCache(inv, f.CacheDir)
 		return dir, err

@@ -31,6 +31,7 @@ type Settings struct {
 
 	Device      string `option:"Device" oneof:"auto,host,cuda,metal,emu" default:"auto" placeholder:"NAME" help:"What computes. Default: auto, an NVIDIA GPU if one can be used, else the processor; it never takes metal. Others: host (the processor), cuda (an NVIDIA GPU on Linux, with NVRTC of a CUDA toolkit), metal (the GPU of a Mac with Apple silicon; its own tests have not passed on a Mac yet), emu (the GPU kernels on the processor, slowly, to check them; needs a C++ compiler). docs/run.md says what each needs, and which variables of the environment choose kernels and libraries."`
 	Threads     int    `option:"Threads" placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use, as many as a CPU quota allows at the time."`
+	PinThreads  bool   `option:"PinThreads" name:"pin-threads" help:"Bind each compute thread of the host device to a core of its own, for a machine that nothing else uses. Linux alone does it."`
 	Activations string `option:"Activations" oneof:"int8,f32" default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
 	RingDepth        int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/internal/topology"
 )
 
 const (
@@ -30,6 +32,9 @@ func newArray(bytes int) (*array, error) {
 	skip := int(-uintptr(unsafe.Pointer(&mapping[0])) % BlockBytes)
 	mem := mapping[skip : skip+bytes]
 	preferHugePages(mem)
+	if machine, err := topology.Here(); err == nil && len(machine.Nodes()) > 1 { // as package host spreads weights
+		_ = topology.Interleave(mapping, machine.Nodes())
+	}
 	return &array{mapping: mapping, words: unsafe.Slice((*uint64)(unsafe.Pointer(&mem[0])), bytes/wordBytes)}, nil
 }
 

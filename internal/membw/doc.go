@@ -11,8 +11,8 @@
 //
 // Memory is backed by huge pages where the system has them. The threads take blocks of one array as
 // they finish the last, so a thread whose core is busy with something else does not hold up the
-// others. The figure is what programs reach, not what the memory modules could deliver. The package
-// ignores NUMA: a block lies where the system put it when a thread first wrote to it.
+// others. The figure is what programs reach, not what the memory modules could deliver. On a
+// machine with several memory nodes pages lie on all of them by turns, as those of package host do.
 //
 // A benchmark that reports its share of the bandwidth calls Measure once, with the threads that it
 // uses itself:
