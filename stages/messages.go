@@ -252,9 +252,12 @@ type Prediction struct {
 }
 
 // WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the
-// experts that earlier runs used most, and if there are slots for all, with all. Shell to
-// expert-IO, once.
-type WarmSlots struct{ Outside }
+// experts that it names or, if it names none, with those that earlier runs used most, and if there
+// are slots for all, with all. Shell to expert-IO.
+type WarmSlots struct {
+	Outside
+	Keys []int32 // layer·Experts+expert, those first that are read first; shared, read-only
+}
 
 func (*WarmSlots) MessageKind() Kind { return KindWarmSlots }
 

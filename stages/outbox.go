@@ -25,6 +25,7 @@ type Outbox struct {
 	Hurries []Hurry
 	Recalls []Recall
 	Asks    []Ask
+	Shares  []HostShare
 	Parks   []Park
 	Awaits  []Await
 	Sends   []Send
@@ -111,10 +112,21 @@ type Ask struct {
 	ID   uint64 // 1 or more, given once
 	Host int
 	Step Step
-	Plan *RoutePlan // shared, read-only; the shell copies what it needs
-	Uses []int32    // of the plan, ascending; the core's
+	// Epoch is that of the placement that the step goes by. A host refuses one that is older than
+	// its last HostShare.
+	Epoch uint32
+	Plan  *RoutePlan // shared, read-only; the shell copies what it needs
+	Uses  []int32    // of the plan, ascending; the core's
 	// Hedge means that another host was asked for these uses before, and is late.
 	Hedge bool
+}
+
+// HostShare tells an expert host what it owns or has copies of from now on. No ask of an earlier
+// epoch follows.
+type HostShare struct {
+	Host  int
+	Epoch uint32  // of the placement, 1 or more
+	Keys  []int32 // layer·Experts+expert, those first that are used most; shared, read-only
 }
 
 // Hurry says that a read that has been asked for has come to have a higher rank: somebody waits for
@@ -156,13 +168,14 @@ func (o *Outbox) Answer(to Caller, m Message) { o.Answers = append(o.Answers, An
 func (o *Outbox) Reset() {
 	clear(o.Reads)
 	clear(o.Asks)
+	clear(o.Shares)
 	clear(o.Awaits)
 	clear(o.Sends)
 	clear(o.Parks)
 	clear(o.Answers)
 	clear(o.Notes)
 	o.Frees, o.Reads, o.Awaits, o.Sends = o.Frees[:0], o.Reads[:0], o.Awaits[:0], o.Sends[:0]
-	o.Hurries, o.Recalls, o.Asks, o.Parks = o.Hurries[:0], o.Recalls[:0], o.Asks[:0], o.Parks[:0]
+	o.Hurries, o.Recalls, o.Asks, o.Shares, o.Parks = o.Hurries[:0], o.Recalls[:0], o.Asks[:0], o.Shares[:0], o.Parks[:0]
 	o.Answers, o.Notes = o.Answers[:0], o.Notes[:0]
 	o.Linger, o.Stint, o.Served, o.Stepped = Linger{}, 0, 0, false
 }

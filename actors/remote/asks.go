@@ -62,9 +62,20 @@ func (l *link) ask(a *stages.Ask) {
 	_, _ = conn.Write(l.ours) // an error ends the connection: serve tells
 }
 
+// share tells the host what is its own, if it is connected. If not, there is another epoch when it
+// is.
+func (l *link) share(s *stages.HostShare) {
+	l.mu.Lock()
+	up, conn := l.up, l.conn
+	l.mu.Unlock()
+	if up {
+		_, _ = conn.Write(frame.AppendShare(nil, s.Epoch, s.Keys)) // an error ends the connection: serve tells
+	}
+}
+
 // question says what an ask asks: the rows that its uses need, each once.
 func question(a *stages.Ask, hidden int) *frame.Question {
-	q := &frame.Question{Layer: a.Step.Layer, Urgent: a.Step.Batch.Urgent, Trace: caller(a.Step.Batch), Uses: make([]frame.Use, len(a.Uses))}
+	q := &frame.Question{Layer: a.Step.Layer, Epoch: a.Epoch, Urgent: a.Step.Batch.Urgent, Trace: caller(a.Step.Batch), Uses: make([]frame.Use, len(a.Uses))}
 	at := make([]int32, len(a.Step.Batch.Rows)) // where a row is among the inputs, from 1; 0: not wanted
 	picks := 0
 	for _, u := range a.Uses {

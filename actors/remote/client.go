@@ -89,6 +89,9 @@ func (c *Client) AskPicks() int {
 // Ask sends an ask to its host. It does not wait.
 func (c *Client) Ask(a *stages.Ask) { c.links[a.Host].ask(a) }
 
+// Share tells a host what is its own. It does not wait.
+func (c *Client) Share(s *stages.HostShare) { c.links[s.Host].share(s) }
+
 // Close ends all connections. Nothing is sent to stages afterwards.
 func (c *Client) Close() {
 	c.close()

@@ -54,6 +54,8 @@ type Texts interface {
 type Hosts interface {
 	// Ask asks a host. Its answer goes to expert-IO by Send, as ExpertsAnswered.
 	Ask(*stages.Ask)
+	// Share tells a host what is its own.
+	Share(*stages.HostShare)
 	// AddStats adds the figures that no stage has.
 	AddStats(*stages.Stats)
 }

@@ -142,6 +142,9 @@ func (s *shell) perform() {
 	for i := range s.out.Asks {
 		s.r.hosts.Ask(&s.out.Asks[i])
 	}
+	for i := range s.out.Shares {
+		s.r.hosts.Share(&s.out.Shares[i])
+	}
 	for _, p := range s.out.Parks {
 		s.r.parking.Park(p)
 	}

@@ -6,31 +6,33 @@ import (
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/stages/expertio/placement"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// Expert hosts are other processes that compute experts. Every expert has one owner: a host that
-// can be asked, or this machine. A use whose expert is not in memory here goes away if its owner is
-// a host; what this machine owns is read into slots as ever, and nothing else is read ahead.
+// Expert hosts are other processes that compute experts. Every expert has one owner, a host that
+// can be asked or this machine, and may have a copy on a second host (table.go). A use whose expert
+// is not in memory here goes away if its owner is a host; what this machine owns is read into slots
+// as ever, and nothing else is read ahead.
 //
-// The owner is the one with the highest score for the expert, drawn from both their names and
-// weighted by memory (rendezvous hashing). So each owns a part that is in proportion to its memory,
-// and when a host comes or goes only that part moves. Bits do not depend on who owns what: an ask
-// that fails goes to the next owner, and in the end to the disk, at any moment.
+// An ask that fails goes to the other host that has the expert, then to any host, and in the end to
+// the disk, at any moment: bits do not depend on who owns what. Which of all hosts is next follows
+// from a score for the expert, drawn from both their names and weighted by memory (rendezvous
+// hashing), so that what one leaves behind is spread over all others.
 
 // MaxHosts is the most expert hosts of an engine.
 const MaxHosts = 32
 
 // here is this machine, among owners.
-const here = -1
+const here = placement.Here
 
 // away is what is known of expert hosts and asked of them.
 type away struct {
-	hosts  []host
-	some   bool   // some host can be asked
-	owners []int8 // [layers·experts], a host or here
-	asks   map[uint64]*ask
-	last   uint64 // the last ask's number
+	hosts []host
+	some  bool // some host can be asked
+	asks  map[uint64]*ask
+	last  uint64 // the last ask's number
+	placed
 }
 
 // host is one expert host.
@@ -38,6 +40,8 @@ type host struct {
 	experts int // that it has memory for; 0: it cannot be asked
 	credits int // asks that it takes at once
 	asks    int // under way
+	// cost is what it computes an expert for a row in, in nanoseconds, as it says; 0 is not known.
+	cost float64
 }
 
 // ask is some uses of a load that a host computes.
@@ -58,7 +62,7 @@ func (a *away) init(c *Config) error {
 	}
 	a.hosts = make([]host, c.Hosts)
 	if c.Hosts > 0 {
-		a.owners, a.asks = make([]int8, c.Layers*c.Experts), make(map[uint64]*ask)
+		a.asks = make(map[uint64]*ask)
 	}
 	return nil
 }
@@ -75,14 +79,13 @@ func (c *Core) hostChanged(m *stages.HostChanged) error {
 	for i := range a.hosts {
 		a.some = a.some || a.hosts[i].experts > 0
 	}
-	for key := range a.owners {
-		a.owners[key] = int8(c.owner(key, 0))
-	}
+	c.replace(c.makeTable())
 	return nil
 }
 
-// owner returns who owns an expert, but for the hosts that a set of bits excludes.
-func (c *Core) owner(key int, but uint32) int {
+// next returns who is asked for an expert that neither its owner nor the host with a copy computes,
+// but for the hosts that a set of bits excludes.
+func (c *Core) next(key int, but uint32) int {
 	best, most := here, score(key, here, c.slots.live())
 	for i := range c.away.hosts {
 		if n := c.away.hosts[i].experts; n > 0 && but&(1<<i) == 0 {
@@ -107,7 +110,7 @@ func score(key, host, weight int) float64 {
 }
 
 // elsewhere reports whether a host that can be asked owns an expert.
-func (c *Core) elsewhere(key int) bool { return c.away.some && c.away.owners[key] != here }
+func (c *Core) elsewhere(key int) bool { return c.away.some && c.away.table.Owners[key] != here }
 
 // askFor asks hosts for the uses of a load that they own and that are not in memory here. A host
 // without a credit is passed over: its uses are read here, as are those of more picks than an ask
@@ -116,17 +119,16 @@ func (c *Core) askFor(l *load, out *stages.Outbox) {
 	if !c.away.some {
 		return
 	}
-	batch := asking{load: l, first: c.away.last}
+	batch := asking{load: l, first: c.away.last, table: c.away.tableOf(l.step.ID)}
+	if batch.table == nil {
+		return
+	}
 	for i := range l.uses {
 		u := &l.uses[i]
 		if !u.open() {
 			continue
 		}
-		h := int(c.away.owners[c.keyOf(l, i)])
-		if h != here && u.failed&(1<<h) != 0 {
-			h = c.owner(c.keyOf(l, i), u.failed)
-		}
-		if h != here && c.askOf(&batch, i, h) {
+		if h := c.whoComputes(&batch, c.keyOf(l, i), u.failed); h != here && c.askOf(&batch, i, h) {
 			u.state = asked
 			l.left--
 		}
@@ -137,8 +139,10 @@ func (c *Core) askFor(l *load, out *stages.Outbox) {
 // asking is asks that are being made for a load.
 type asking struct {
 	load  *load
+	table *placement.Table
 	first uint64         // the last ask before them
 	of    [MaxHosts]*ask // of each host, the one that is being made
+	uses  [MaxHosts]int  // that each host is asked for
 	hedge bool
 }
 
@@ -162,13 +166,14 @@ func (c *Core) askOf(b *asking, use, h int) bool {
 	}
 	a.uses, a.rows = append(a.uses, int32(use)), a.rows+picks
 	b.load.uses[use].hosts++
+	b.uses[h]++
 	return true
 }
 
 func (c *Core) sendAsks(b *asking, out *stages.Outbox) {
 	for id := b.first + 1; id <= c.away.last; id++ {
 		a := c.away.asks[id]
-		out.Asks = append(out.Asks, stages.Ask{ID: id, Host: a.host, Step: b.load.step, Plan: b.load.plan, Uses: a.uses, Hedge: b.hedge})
+		out.Asks = append(out.Asks, stages.Ask{ID: id, Host: a.host, Step: b.load.step, Epoch: b.table.Epoch, Plan: b.load.plan, Uses: a.uses, Hedge: b.hedge})
 	}
 }
 
@@ -182,13 +187,13 @@ func (c *Core) askOverdue(m *stages.AskOverdue, out *stages.Outbox) {
 	}
 	a.late = true
 	l := a.load
-	batch := asking{load: l, first: c.away.last, hedge: true}
+	batch := asking{load: l, first: c.away.last, table: c.away.tableOf(l.step.ID), hedge: true}
 	for _, i := range a.uses {
 		u := &l.uses[i]
 		if u.state != asked {
 			continue
 		}
-		if h := c.owner(c.keyOf(l, int(i)), u.failed|1<<a.host); h != here && c.askOf(&batch, int(i), h) {
+		if h := c.whoComputes(&batch, c.keyOf(l, int(i)), u.failed|1<<a.host); h != here && c.askOf(&batch, int(i), h) {
 			l.hedged = true
 		}
 	}
@@ -203,6 +208,7 @@ func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
 		return // it is over
 	}
 	c.noteAnswer(a, m)
+	c.costOf(a, m)
 	if m.Err != nil {
 		c.giveBack(a)
 		c.askOver(m.Ask, a)

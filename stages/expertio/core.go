@@ -146,7 +146,9 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	case *shrinkOn:
 		c.resize.going = false
 	case *stages.WarmSlots:
-		c.warm.on = true
+		if c.warm.on = true; m.Keys != nil {
+			c.warm.keys = m.Keys
+		}
 	case *stages.CollectStats:
 		return c.collectStats(m, out)
 	default:
@@ -160,6 +162,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		c.send(out)
 	}
 	c.warmUp(out)
+	c.tellShares(out)
 	c.pace.asked(out.Reads)
 	return nil
 }

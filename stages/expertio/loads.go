@@ -89,6 +89,7 @@ func (c *Core) layerRouted(m *stages.LayerRouted) error {
 	if err := c.checkPlan(m); err != nil {
 		return err
 	}
+	c.place(&m.Step)
 	c.slots.routed(side(&m.Step), m.Layer, len(m.Batch.Rows), m.Plan.Uses)
 	at := len(c.queue)
 	if m.Batch.Urgent {

@@ -29,6 +29,9 @@ func (c *Core) AtRest() error {
 			return fmt.Errorf("expertio: %d asks of host %d are counted as under way", n, i)
 		}
 	}
+	if n := len(c.away.pins); n != 0 {
+		return fmt.Errorf("expertio: %d steps are counted as going by a placement", n)
+	}
 	return c.slots.atRest()
 }
 

@@ -100,6 +100,7 @@ func (c *Core) end(l *load, m *stages.WaveResident) {
 		l.ended, m.Last, m.Losses = true, true, l.losses
 		if c.lastOf(l) {
 			c.urgent.end(l.step.ID, c.pace.now)
+			c.away.leave(l.step.ID)
 		}
 	}
 }
@@ -145,6 +146,7 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) {
 	clear(c.queue[len(rest):])
 	c.queue = rest
 	c.urgent.end(m.ID, c.pace.now)
+	c.away.leave(m.ID)
 	m2 := *m
 	m2.Hop = 1
 	out.Send(stages.Dispatch, &m2)

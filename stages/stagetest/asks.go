@@ -2,6 +2,7 @@ package stagetest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -21,6 +22,9 @@ var errAsk = errors.New("the host did not answer")
 // startAsks takes the asks that a core wants.
 func (s *Sim) startAsks() error {
 	for _, a := range s.out.Asks {
+		if err := s.shares.asked(&a); err != nil {
+			return err
+		}
 		if s.Asked++; a.Hedge {
 			s.Hedged++
 		}
@@ -34,6 +38,44 @@ func (s *Sim) startAsks() error {
 		}
 		s.asks = append(s.asks, one)
 	}
+	for i := range s.out.Shares {
+		s.Shared++
+		if err := s.shares.tell(&s.out.Shares[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchedShares checks that placements change between steps alone: all asks of a step are of one
+// epoch, and none is of an earlier one than its host was told.
+type watchedShares struct {
+	told  map[int]uint32 // of each host
+	steps map[stages.StepID]uint32
+}
+
+func (w *watchedShares) asked(a *stages.Ask) error {
+	if w.steps == nil {
+		w.steps = make(map[stages.StepID]uint32)
+	}
+	if e, ok := w.steps[a.Step.ID]; ok && e != a.Epoch {
+		return fmt.Errorf("%v asks by epoch %d and by %d", &a.Step, e, a.Epoch)
+	}
+	w.steps[a.Step.ID] = a.Epoch
+	if a.Epoch < w.told[a.Host] {
+		return fmt.Errorf("%v asks host %d by epoch %d, which was told of %d", &a.Step, a.Host, a.Epoch, w.told[a.Host])
+	}
+	return nil
+}
+
+func (w *watchedShares) tell(s *stages.HostShare) error {
+	if w.told == nil {
+		w.told = make(map[int]uint32)
+	}
+	if s.Epoch <= w.told[s.Host] {
+		return fmt.Errorf("host %d is told of epoch %d after %d", s.Host, s.Epoch, w.told[s.Host])
+	}
+	w.told[s.Host] = s.Epoch
 	return nil
 }
 

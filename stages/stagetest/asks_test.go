@@ -69,7 +69,7 @@ func TestHosts(t *testing.T) {
 	all := scripts(p.cfg.VocabSize)
 	want := p.alone(t, all)
 	l := newLender(t, p)
-	asked, hedged, away, misses := 0, 0, int64(0), int64(0)
+	asked, hedged, shared, away, misses := 0, 0, 0, int64(0), int64(0)
 	n := testenv.Rounds(40, 100, 1000)
 	for i := range n {
 		sd := uint64(i) + 1
@@ -94,7 +94,7 @@ func TestHosts(t *testing.T) {
 		for _, x := range st.Layers {
 			away, misses = away+x.Away, misses+x.Misses
 		}
-		asked, hedged = asked+s.Asked, hedged+s.Hedged
+		asked, hedged, shared = asked+s.Asked, hedged+s.Hedged, shared+s.Shared
 		s.close()
 		if *seed != 0 {
 			return
@@ -103,8 +103,11 @@ func TestHosts(t *testing.T) {
 	if 10*away < misses || away == misses {
 		t.Errorf("hosts have computed %d of %d uses that were not in memory, the test shows little of them", away, misses)
 	}
+	if shared < 2*n {
+		t.Errorf("hosts were told of placements %d times in %d orders", shared, n)
+	}
 	if hedged == 0 {
 		t.Error("no host was asked because another one was late")
 	}
-	t.Logf("%d orders, %d asks, %d of them for what another host was late with; hosts have computed %d of %d uses that were not in memory; equal bits in all", n, asked, hedged, away, misses)
+	t.Logf("%d orders, %d asks, %d of them for what another host was late with, %d shares; hosts have computed %d of %d uses that were not in memory; equal bits in all", n, asked, hedged, shared, away, misses)
 }

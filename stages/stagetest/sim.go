@@ -54,6 +54,7 @@ type Sim struct {
 	loose   []stages.Send
 	reads   []simRead
 	asks    []simAsk
+	shares  watchedShares
 	tier    *hostTier
 	parks   []stages.Park
 	lingers []uint64
@@ -66,8 +67,8 @@ type Sim struct {
 	// Answers collects what callers are told, in order.
 	Answers []stages.Answer
 	// Events counts what has happened, Asked the asks of expert hosts, and Hedged those of them
-	// whose uses another host was late with.
-	Events, Asked, Hedged int
+	// whose uses another host was late with, and Shared what hosts were told of placements.
+	Events, Asked, Hedged, Shared int
 }
 
 // eventNS is the simulated time from event to event, in nanoseconds.

@@ -8,12 +8,12 @@ import (
 	"unsafe"
 )
 
-// An Ask is: layer, experts, rows (each 4 bytes), 1 if it is urgent (4 bytes); the caller's trace
-// (16 bytes), span (8), flags (1), and 3 bytes of 0; of each expert its number and how many rows it
-// has (4 bytes each); the rows of the first expert, then those of the next … (2 bytes each); zeros
+// An Ask is: layer, experts, rows, 1 if it is urgent, epoch (4 bytes each); the caller's trace (16
+// bytes), span (8), flags (1), and 3 bytes of 0; of each expert its number and how many rows it has
+// (4 bytes each); the rows of the first expert, then those of the next … (2 bytes each); zeros
 // up to 4 bytes; the rows' values.
 const (
-	askTrace    = 16 // where the caller's span is
+	askTrace    = 20 // where the caller's span is
 	askFixed    = askTrace + 28
 	askUseBytes = 8
 	askRowBytes = 2
@@ -23,7 +23,8 @@ const (
 // Question is an Ask: experts of one layer, and the rows that each is applied to.
 type Question struct {
 	Layer  int
-	Urgent bool // of a step that decodes
+	Urgent bool   // of a step that decodes
+	Epoch  uint32 // of the placement that the step goes by
 	Trace  Trace
 	Uses   []Use
 	Inputs []float32 // [rows, hidden]
@@ -60,7 +61,7 @@ func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
 		urgent = 1
 	}
 	dst = begin(dst, Ask, id)
-	for _, n := range []int{q.Layer, len(q.Uses), len(q.Inputs) / hidden, urgent} {
+	for _, n := range []int{q.Layer, len(q.Uses), len(q.Inputs) / hidden, urgent, int(q.Epoch)} {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	}
 	dst = append(append(dst, q.Trace.TraceID[:]...), q.Trace.SpanID[:]...)
@@ -95,7 +96,7 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 	if layer >= s.Layers || uses < 1 || uses > s.Experts || rows < 1 || rows > mostRows || urgent > 1 || len(b) < askFixed+uses*askUseBytes {
 		return bad("an ask for %d experts of layer %d and %d rows", uses, layer, rows)
 	}
-	q := &Question{Layer: layer, Urgent: urgent == 1, Uses: make([]Use, uses)}
+	q := &Question{Layer: layer, Urgent: urgent == 1, Epoch: uint32(word(16)), Uses: make([]Use, uses)}
 	t := b[askTrace:askFixed]
 	copy(q.Trace.TraceID[:], t)
 	copy(q.Trace.SpanID[:], t[16:])

@@ -10,6 +10,8 @@
 //	Failed   host -> engine   why the rest of an ask is not answered
 //	Ping     engine -> host   answered by a Pong; their silence says that the other is gone. Both
 //	                          may carry bytes for nothing, which measures the network
+//	Share    engine -> host   what is the host's own in the placement of an epoch. It refuses asks
+//	                          of earlier ones, and reads ahead what is its own
 //	Drain    host -> engine   ask no more; what was asked before is answered
 //
 // All numbers are little-endian, as are the floats, which every processor that runs the engine can

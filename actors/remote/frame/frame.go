@@ -23,6 +23,7 @@ const (
 	Ping
 	Pong
 	Drain
+	Share
 	kinds
 )
 
@@ -40,7 +41,7 @@ const (
 )
 
 // limits is the most bytes of each kind after the header.
-var limits = [kinds]int{Hello: helloBytes, Welcome: welcomeBytes, Refused: MaxReason, Ask: MaxBytes, Answer: MaxBytes, Failed: MaxReason, Ping: MaxBytes, Pong: MaxBytes}
+var limits = [kinds]int{Hello: helloBytes, Welcome: welcomeBytes, Refused: MaxReason, Ask: MaxBytes, Answer: MaxBytes, Failed: MaxReason, Ping: MaxBytes, Pong: MaxBytes, Share: MaxBytes}
 
 var (
 	// ErrKind reports a frame of an unknown kind, or one that is out of place.

@@ -21,7 +21,7 @@ var shape = Shape{Layers: 3, Experts: 8, Hidden: 4}
 // question is an ask of random experts and rows.
 func question(r *rand.Rand) *Question {
 	rows := 1 + r.IntN(5)
-	q := &Question{Layer: r.IntN(shape.Layers), Urgent: r.IntN(2) == 0, Inputs: make([]float32, rows*shape.Hidden)}
+	q := &Question{Layer: r.IntN(shape.Layers), Urgent: r.IntN(2) == 0, Epoch: r.Uint32(), Inputs: make([]float32, rows*shape.Hidden)}
 	for i := range q.Trace.TraceID {
 		q.Trace.TraceID[i] = byte(r.Uint32())
 	}
@@ -113,6 +113,20 @@ func TestRoundTrip(t *testing.T) {
 		}
 		if f = read(t, AppendPong(nil, 6, n.back)); f.Kind != Pong || f.ID != 6 || len(f.Body) != n.back {
 			t.Errorf("a pong of %d bytes came with %d", n.back, len(f.Body))
+		}
+	}
+	for _, keys := range [][]int32{{}, {0}, {23, 0, 5}} {
+		f = read(t, AppendShare(nil, 1<<31, keys))
+		if got, err := f.Placed(shape); err != nil || got.Epoch != 1<<31 || !slices.Equal(got.Keys, keys) {
+			t.Errorf("a share of %v came as %+v, %v", keys, got, err)
+		}
+	}
+	if f = read(t, AppendShare(nil, 1, make([]int32, 2<<20))); len(f.Body) != MaxBytes {
+		t.Errorf("a share of more than a frame has %d bytes", len(f.Body))
+	}
+	for _, body := range []string{"", "1234567", "\x01\x00\x00\x00\x01\x00\x00\x00", "\x01\x00\x00\x00\x00\x00\x00\x00xxxx", "\x01\x00\x00\x00\x01\x00\x00\x00\x18\x00\x00\x00", "\x01\x00\x00\x00\x01\x00\x00\x00\xff\xff\xff\xff"} {
+		if _, err := (&Frame{Kind: Share, Body: []byte(body)}).Placed(shape); !errors.Is(err, ErrContent) {
+			t.Errorf("a share of %q: %v", body, err)
 		}
 	}
 	if f = read(t, AppendReason(nil, Failed, 5, string(make([]byte, 2000)))); len(f.Body) != MaxReason || f.ID != 5 {
@@ -216,6 +230,7 @@ func FuzzFrames(f *testing.F) {
 	r := rand.New(rand.NewPCG(2, 2))
 	f.Add(AppendAsk(AppendHello(nil, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
 	f.Add(append(AppendWelcome(AppendPing(nil, 1, 9, 9), Room{1, 1, 1, "x"}), appendAnswer(nil, 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)})...))
+	f.Add(AppendShare(nil, 7, []int32{1, 2}))
 	f.Add(AppendReason(AppendEmpty(nil, Ping, 1), Refused, 0, "no"))
 	f.Fuzz(func(t *testing.T, stream []byte) { readAll(t, stream) })
 }
@@ -230,6 +245,7 @@ func readAll(t *testing.T, stream []byte) {
 		_, _ = f.Greeting()
 		_, _ = f.Room()
 		_, _ = f.Back()
+		_, _ = f.Placed(shape)
 		if q, err := f.Question(shape); err == nil {
 			if again := AppendAsk(nil, f.ID, shape.Hidden, q); !bytes.Equal(again[headerBytes:headerBytes+askFixed], f.Body[:askFixed]) || len(again) != headerBytes+len(f.Body) {
 				t.Fatalf("%x was read as %+v", f.Body, q)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
 	"github.com/moeflux/moeflux-actor/actors/remote/wire"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 const (
@@ -27,6 +28,8 @@ type conn struct {
 	net   net.Conn
 	known bool         // it has shown who it is, and is served
 	asks  atomic.Int32 // under way
+	epoch uint32       // of the placement that the engine has told of last
+	old   int          // asks of earlier ones
 }
 
 func newConn(h *Host, c net.Conn) *conn { return &conn{h: h, net: c} }
@@ -69,15 +72,52 @@ func (c *conn) serve() error {
 			if err != nil {
 				return err
 			}
+			if q.Epoch < c.epoch {
+				c.refuseOld(f.ID, q.Epoch)
+				continue
+			}
 			if c.asks.Add(1) > asks {
 				return fmt.Errorf("an engine has more than %d asks under way", asks)
 			}
 			c.h.conns.work.Add(1)
 			c.h.put(&job{conn: c, ask: f.ID, question: q, arrived: time.Now()})
+		case frame.Share:
+			if err := c.share(&f); err != nil {
+				return err
+			}
 		default:
 			return frame.ErrKind
 		}
 	}
+}
+
+// share takes note of what the engine says is this host's own, and has it read ahead.
+func (c *conn) share(f *frame.Frame) error {
+	p, err := f.Placed(c.h.shape)
+	if err != nil {
+		return err
+	}
+	layers := c.h.files.Experts.Layers()
+	for _, key := range p.Keys {
+		if !slices.Contains(layers, int(key)/c.h.shape.Experts) {
+			return fmt.Errorf("%w: a share with an expert of layer %d, which has none", frame.ErrContent, int(key)/c.h.shape.Experts)
+		}
+	}
+	if p.Epoch < c.epoch {
+		return fmt.Errorf("%w: a share of placement %d after that of %d", frame.ErrContent, p.Epoch, c.epoch)
+	}
+	c.epoch = p.Epoch
+	c.h.cfg.Logger.Info("an engine has placed experts here", "placement", p.Epoch, "experts", len(p.Keys))
+	c.h.put(&stages.WarmSlots{Keys: p.Keys})
+	return nil
+}
+
+// refuseOld refuses an ask by a placement that does not hold any more. No engine sends one.
+func (c *conn) refuseOld(ask uint64, epoch uint32) {
+	if c.old++; c.old == 1 {
+		c.h.cfg.Logger.Warn("an engine asks by an old placement; is it a recording that somebody plays back?", "from", c.net.RemoteAddr().String(), "placement", epoch, "present", c.epoch)
+	}
+	c.send(frame.AppendReason(nil, frame.Failed, ask, fmt.Sprintf("the ask is by placement %d, and the host has %d", epoch, c.epoch)))
 }
 
 // greet asks a stranger who it is, and says what the host has room for, or why it does not serve.

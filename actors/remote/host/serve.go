@@ -129,7 +129,7 @@ const mostSaid = 256
 func (h *Host) gone(c *conn, why error) {
 	at := c.net.RemoteAddr().String()
 	if c.known {
-		h.cfg.Logger.Info("an engine has gone", "from", at, "why", why)
+		h.cfg.Logger.Info("an engine has gone", "from", at, "why", why, "asks_of_old_placements", c.old)
 	}
 	from, _, _ := net.SplitHostPort(at)
 	why = secrets.Explain(why)
