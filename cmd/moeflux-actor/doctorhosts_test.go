@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -38,18 +39,19 @@ func TestDoctorHosts(t *testing.T) {
 		within("bandwidth there", x.Out.Median, rate, 0.15, 0.05)
 		within("bandwidth back", x.In.Median, rate, 0.15, 0.05)
 		within("an ask's network", x.AskSeconds-x.ReadSeconds-x.ComputeSeconds, trip+float64(1+x.AskExperts)*4*float64(mustInspect(t).Shape.Hidden)/rate, 0, 0.35)
-		within("shares", h.Here+x.Share, 1, 1e-9, 1e-9)
-		if want := float64(x.Slots) / float64(x.Slots+h.HereSlots); x.Share != want || x.Slots != h.Experts || !strings.Contains(x.Device, "host (") || x.Bytes <= 0 {
-			t.Errorf("host %+v, want a share of %g", x, want)
+		within("shares", h.Here.Share+x.Share, 1, 1e-9, 1e-9)
+		if x.Owned+h.Here.Owned != h.Experts || h.Here.Owned > h.HereSlots || x.Owned+x.Copies > x.Slots || x.Owned < h.Experts/3 || x.Slots != h.Experts || !strings.Contains(x.Device, "host (") || x.Bytes <= 0 {
+			t.Errorf("host %+v, here %+v in %d slots", x, h.Here, h.HereSlots)
 		}
 		if !strings.Contains(h.All[1].Error, "refused") {
 			t.Errorf("nobody's host: %+v", h.All[1])
 		}
 		if s := h.Split; s != nil {
-			// Nearly all picks of a layer are the host's; without any there is no round trip.
+			// A layer of which no pick is the host's takes no round trip.
 			row := 4 * float64(mustInspect(t).Shape.Hidden)
 			layers := float64(mustInspect(t).Shape.Layers)
-			within("the network of a token", s.NetworkSeconds, layers*(trip+row*(1+float64(x.AskExperts)*x.Share)/rate), 0.02, 0.25)
+			some := 1 - math.Pow(1-x.Share, float64(x.AskExperts))
+			within("the network of a token", s.NetworkSeconds, layers*(some*(trip+row/rate)+row*float64(x.AskExperts)*x.Share/rate), 0.02, 0.25)
 			if h.Pays != forecast.PaysNo || s.Bound != forecast.BoundNetwork || !strings.Contains(h.Verdict, "splitting does not pay") || s.KeptRate != 1 {
 				t.Errorf("pays %q, %q, %+v", h.Pays, h.Verdict, s)
 			}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages/expertio/placement"
 )
 
 // Host is an expert host, and the network to it.
@@ -28,18 +30,25 @@ type Host struct {
 	ReadSeconds    float64 `json:"read_seconds"`     // as the host says
 	ComputeSeconds float64 `json:"computed_seconds"` // likewise
 
-	Share float64 `json:"share"` // of all experts, that it would own
+	Placed
+}
+
+// Placed is what a machine would have of all experts.
+type Placed struct {
+	Owned  int     `json:"owned"`  // experts
+	Copies int     `json:"copies"` // of what others own
+	Share  float64 `json:"share"`  // of uses, all experts being used alike: of what has a copy half
 }
 
 // Hosts is what experts on several machines promise.
 type Hosts struct {
-	All       []Host  `json:"all"`
-	Here      float64 `json:"here_share"` // of all experts, that this machine would own
-	HereSlots int     `json:"here_slots"`
-	Experts   int     `json:"experts"` // of the model, in all layers
-	Split     *Split  `json:"forecast"`
-	Pays      string  `json:"pays"` // yes, no or perhaps; "" if it cannot be said
-	Verdict   string  `json:"verdict"`
+	All       []Host `json:"all"`
+	Here      Placed `json:"here"` // of this machine
+	HereSlots int    `json:"here_slots"`
+	Experts   int    `json:"experts"` // of the model, in all layers
+	Split     *Split `json:"forecast"`
+	Pays      string `json:"pays"` // yes, no or perhaps; "" if it cannot be said
+	Verdict   string `json:"verdict"`
 	// of a chunk of a prompt: an expert with more rows is sooner read here than sent away; 0 if
 	// that is unknown
 	PromptRows float64 `json:"prompt_rows"`
@@ -59,11 +68,15 @@ func SurveyHosts(ctx context.Context, cfg actors.Config, i *actors.Info) (*Hosts
 	if err != nil || all == nil {
 		return nil, err
 	}
+	contents, err := actors.Describe(cfg)
+	if err != nil {
+		return nil, err
+	}
 	h := &Hosts{}
 	for k := range all {
 		h.All = append(h.All, hostOf(&all[k]))
 	}
-	h.place(i)
+	h.place(i, contents.Model)
 	return h, nil
 }
 
@@ -82,24 +95,33 @@ func hostOf(s *actors.HostSurvey) Host {
 	}
 }
 
-// place says who would own how many experts: each in proportion to its memory for them.
-func (h *Hosts) place(i *actors.Info) {
-	h.HereSlots = i.Slots
-	if i.SlotBytes > 0 {
-		h.Experts = int(i.ExpertBytes / int64(i.SlotBytes))
-	}
+// place says who would own how many experts, as engines decide it once they know how quick hosts
+// are. What is known of uses may let them do better.
+func (h *Hosts) place(i *actors.Info, m *model.Config) {
+	layers := len(m.MoELayers())
+	h.HereSlots, h.Experts = i.Slots, layers*m.NumExperts
 	if i.ExpertIO == actors.ExpertIOMmap {
-		h.Here, h.HereSlots, h.Pays = 1, h.Experts, PaysNo
+		h.Here, h.HereSlots, h.Pays = Placed{Owned: h.Experts, Share: 1}, h.Experts, PaysNo
 		h.Verdict = "hosts would not be asked: all experts are in this machine's memory"
 		return
 	}
-	slots := h.slots()
-	if slots == 0 {
-		return
-	}
-	h.Here = float64(i.Slots) / float64(slots)
+	owners := []placement.Owner{{Room: i.Slots}}
+	all := []*Placed{&h.Here}
 	for k := range h.All {
-		h.All[k].Share = float64(h.All[k].Slots) / float64(slots)
+		x := &h.All[k]
+		owners, all = append(owners, placement.Owner{Room: x.Slots, Cost: x.ComputeSeconds}), append(all, &x.Placed)
+	}
+	t := placement.Make(placement.Model{Layers: layers, Experts: m.NumExperts}, owners, nil)
+	one := 1 / float64(h.Experts)
+	for key, own := range t.Owners {
+		o := all[own+1]
+		o.Owned++
+		o.Share += one
+		if second := t.Copies[key]; second != placement.Nobody {
+			c := all[second+1]
+			c.Copies++
+			o.Share, c.Share = o.Share-one/2, c.Share+one/2
+		}
 	}
 }
 
@@ -156,7 +178,7 @@ func (h *Hosts) Expect(b Base) error {
 	if f.DiskBandwidth > 0 {
 		n.ReadSeconds = float64(b.Info.SlotBytes) / f.DiskBandwidth
 	}
-	owners := []Owner{{Share: h.Here, UseSeconds: float64(b.Info.SlotBytes) / f.MemoryBandwidth}}
+	owners := []Owner{{Share: h.Here.Share, UseSeconds: float64(b.Info.SlotBytes) / f.MemoryBandwidth}}
 	for _, x := range up {
 		network := x.RoundTrip.Median + row/x.Out.Median + float64(x.AskExperts)*row/x.In.Median
 		owners = append(owners, Owner{

@@ -30,7 +30,7 @@ func (h *Hosts) Lines(b *strings.Builder) {
 			rate(x.Out.Median), rate(x.In.Median), rate(x.In.Min), rate(x.In.Max))
 		figures.Line(b, "", "%s of a row in %s, of which it reads for %s and computes for %s", figures.Counted(x.AskExperts, "expert"), seconds(x.AskSeconds), seconds(x.ReadSeconds), seconds(x.ComputeSeconds))
 	}
-	if len(h.up()) > 0 && h.Here < 1 {
+	if len(h.up()) > 0 && h.Here.Share < 1 {
 		figures.Line(b, "placement", "%s", h.placement())
 	}
 	if h.Split != nil {
@@ -46,17 +46,19 @@ func (h *Hosts) Lines(b *strings.Builder) {
 
 // placement says who would own how many experts.
 func (h *Hosts) placement() string {
-	own := func(name string, share float64, slots int) string {
-		n := int(share*float64(h.Experts) + 0.5)
-		s := fmt.Sprintf("%s %.1f%% of %d experts", name, 100*share, h.Experts)
-		if slots < n {
+	own := func(name string, p Placed, slots int) string {
+		s := fmt.Sprintf("%s %.1f%% of %d experts", name, 100*float64(p.Owned)/float64(h.Experts), h.Experts)
+		if slots < p.Owned {
 			s += fmt.Sprintf(", %d of them in memory", slots)
+		}
+		if p.Copies > 0 {
+			s += fmt.Sprintf(", and copies of %d", p.Copies)
 		}
 		return s
 	}
 	parts := []string{own("this machine", h.Here, h.HereSlots)}
 	for _, x := range h.up() {
-		parts = append(parts, own(x.Addr, x.Share, x.Slots))
+		parts = append(parts, own(x.Addr, x.Placed, x.Slots))
 	}
 	return strings.Join(parts, "; ")
 }
