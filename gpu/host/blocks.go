@@ -148,7 +148,6 @@ type rowArgs struct {
 	// arrangeRow makes, and the others are nil.
 	x, of, sums unsafe.Pointer
 	y           unsafe.Pointer // float32 [rows]
-	whole       *quant.Whole   // memory for what is unpacked of a block
 	// back is how many bytes before the end of the last eight another eight begins that ends with
 	// the row, 0 if the eights are the row.
 	back int
@@ -163,7 +162,7 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 	s.row = rowArgs{w: unsafe.Pointer(&w.row(o0)[0]), rows: o1 - o0, blocks: w.cols / wholeGroup, y: unsafe.Pointer(&y[o0:o1][0])}
 	if b.Len == wholeGroup {
 		s.row.x, s.row.of = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[w.cols])
-		s.row.sums, s.row.whole = unsafe.Pointer(&x[w.cols+8*s.row.blocks]), &grow(&s.wholes, 1)[0]
+		s.row.sums = unsafe.Pointer(&x[w.cols+8*s.row.blocks])
 	} else {
 		mem := growBytes(&s.arranged, arrangedBytes(w.cols))
 		k.arrangeRow(s, mem, w.cols, x, b)

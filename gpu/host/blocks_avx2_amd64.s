@@ -72,15 +72,28 @@ apartShortQ80AVX2_eight:
 	VINSERTI128 $0x01, 256(CX), Y1, Y1
 	VMOVDQU     Y0, 192(AX)
 	VMOVDQU     Y1, 224(AX)
-	VPXOR       X0, X0, X0
-	VPINSRW     $0x00, (CX), X0, X0
-	VPINSRW     $0x01, 34(CX), X0, X0
-	VPINSRW     $0x02, 68(CX), X0, X0
-	VPINSRW     $0x03, 102(CX), X0, X0
-	VPINSRW     $0x04, 136(CX), X0, X0
-	VPINSRW     $0x05, 170(CX), X0, X0
-	VPINSRW     $0x06, 204(CX), X0, X0
-	VPINSRW     $0x07, 238(CX), X0, X0
+	MOVWQZX     102(CX), BX
+	MOVWQZX     68(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     34(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     (CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     238(CX), SI
+	MOVWQZX     204(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     170(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     136(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	VMOVQ       BX, X0
+	VPINSRQ     $0x01, SI, X0, X0
 	VCVTPH2PS   X0, Y0
 	VMOVUPS     Y0, 256(AX)
 	ADDQ        $0x00000110, CX
@@ -115,15 +128,28 @@ apartShortQ80AVX2_eight:
 	VINSERTI128 $0x01, 256(CX), Y1, Y1
 	VMOVDQU     Y0, 192(AX)
 	VMOVDQU     Y1, 224(AX)
-	VPXOR       X0, X0, X0
-	VPINSRW     $0x00, (CX), X0, X0
-	VPINSRW     $0x01, 34(CX), X0, X0
-	VPINSRW     $0x02, 68(CX), X0, X0
-	VPINSRW     $0x03, 102(CX), X0, X0
-	VPINSRW     $0x04, 136(CX), X0, X0
-	VPINSRW     $0x05, 170(CX), X0, X0
-	VPINSRW     $0x06, 204(CX), X0, X0
-	VPINSRW     $0x07, 238(CX), X0, X0
+	MOVWQZX     102(CX), DX
+	MOVWQZX     68(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     34(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     (CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     238(CX), BX
+	MOVWQZX     204(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     170(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     136(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	VMOVQ       DX, X0
+	VPINSRQ     $0x01, BX, X0, X0
 	VCVTPH2PS   X0, Y0
 	VMOVUPS     Y0, 256(AX)
 	ADDQ        $0x00000110, CX
@@ -586,7 +612,7 @@ TEXT ·oneShortQ80AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y0
 	MOVQ    48(AX), DX
-	MOVQ    64(AX), BX
+	MOVQ    56(AX), BX
 	MOVQ    8(AX), SI
 
 oneShortQ80AVX2_row:
@@ -670,15 +696,28 @@ oneShortQ80AVX2_eight:
 	VPUNPCKHQDQ Y2, Y6, Y2
 	VPADDD      Y2, Y3, Y3
 	VCVTDQ2PS   Y3, Y3
-	VPXOR       X2, X2, X2
-	VPINSRW     $0x00, (CX), X2, X2
-	VPINSRW     $0x01, 34(CX), X2, X2
-	VPINSRW     $0x02, 68(CX), X2, X2
-	VPINSRW     $0x03, 102(CX), X2, X2
-	VPINSRW     $0x04, 136(CX), X2, X2
-	VPINSRW     $0x05, 170(CX), X2, X2
-	VPINSRW     $0x06, 204(CX), X2, X2
-	VPINSRW     $0x07, 238(CX), X2, X2
+	MOVWQZX     102(CX), R9
+	MOVWQZX     68(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     34(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     (CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     238(CX), R10
+	MOVWQZX     204(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     170(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     136(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	VMOVQ       R9, X2
+	VPINSRQ     $0x01, R10, X2, X2
 	VCVTPH2PS   X2, Y2
 	VMULPS      256(DI), Y2, Y2
 	VMULPS      Y2, Y3, Y3
@@ -760,15 +799,28 @@ oneShortQ80AVX2_eight:
 	VPUNPCKHQDQ Y2, Y6, Y2
 	VPADDD      Y2, Y3, Y3
 	VCVTDQ2PS   Y3, Y3
-	VPXOR       X2, X2, X2
-	VPINSRW     $0x00, (CX), X2, X2
-	VPINSRW     $0x01, 34(CX), X2, X2
-	VPINSRW     $0x02, 68(CX), X2, X2
-	VPINSRW     $0x03, 102(CX), X2, X2
-	VPINSRW     $0x04, 136(CX), X2, X2
-	VPINSRW     $0x05, 170(CX), X2, X2
-	VPINSRW     $0x06, 204(CX), X2, X2
-	VPINSRW     $0x07, 238(CX), X2, X2
+	MOVWQZX     102(CX), R8
+	MOVWQZX     68(CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     34(CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     (CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     238(CX), R9
+	MOVWQZX     204(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     170(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     136(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	VMOVQ       R8, X2
+	VPINSRQ     $0x01, R9, X2, X2
 	VCVTPH2PS   X2, Y2
 	VMULPS      256(DI), Y2, Y2
 	VMULPS      Y2, Y3, Y3
@@ -978,35 +1030,34 @@ wholeQ6KAVX2_block:
 // Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ6KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), CX
-	MOVQ    (AX), DX
+	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    48(AX), BX
-	VMOVUPS avx2wordsInTurn<>+0(SB), Y1
-	MOVQ    8(AX), SI
+	MOVQ    48(AX), DX
+	MOVQ    8(AX), BX
 
 oneWholeQ6KAVX2_row:
-	MOVQ  24(AX), DI
-	MOVQ  32(AX), R8
-	MOVQ  40(AX), R9
-	VPXOR Y2, Y2, Y2
-	MOVQ  16(AX), R10
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	MOVQ  40(AX), R8
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R9
 
 oneWholeQ6KAVX2_block:
-	PREFETCHT0   4096(DX)
-	PREFETCHT0   4160(DX)
-	PREFETCHT0   4224(DX)
-	PREFETCHT0   4288(DX)
-	VPMOVSXBW    192(DX), Y3
-	VMOVDQU      Y3, (CX)
-	VBROADCASTSS (R8), X5
-	VPBROADCASTW 208(DX), X4
+	PREFETCHT0   4096(CX)
+	PREFETCHT0   4160(CX)
+	PREFETCHT0   4224(CX)
+	PREFETCHT0   4288(CX)
+	VPMOVSXBW    192(CX), Y2
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y2, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VBROADCASTSS (DI), X5
+	VPBROADCASTW 208(CX), X4
 	VCVTPH2PS    X4, X4
 	VMULPS       X5, X4, X4
 	VBROADCASTSS X4, Y4
-	VPSLLW       $0x05, Y3, Y3
-	VMOVDQU      128(DX), Y5
-	VMOVDQU      (DX), Y6
+	VPSLLW       $0x05, Y2, Y2
+	VMOVDQU      128(CX), Y5
+	VMOVDQU      (CX), Y6
 	VPSRLW       $0x04, Y6, Y7
 	VPAND        Y0, Y6, Y6
 	VPAND        Y0, Y7, Y7
@@ -1015,15 +1066,13 @@ oneWholeQ6KAVX2_block:
 	VPOR         Y8, Y6, Y6
 	VPAND        avx2bytes30303030<>+0(SB), Y5, Y8
 	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD (CX), Y8
-	VPSHUFB      Y1, Y8, Y8
+	VPMADDUBSW   (SI), Y6, Y6
+	VPSHUFB      avx2word0<>+0(SB), Y3, Y8
 	VPMADDWD     Y8, Y6, Y6
-	VPMADDUBSW   64(DI), Y7, Y7
-	VPBROADCASTD 8(CX), Y8
-	VPSHUFB      Y1, Y8, Y8
+	VPMADDUBSW   64(SI), Y7, Y7
+	VPSHUFB      avx2word2<>+0(SB), Y3, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VMOVDQU      32(DX), Y8
+	VMOVDQU      32(CX), Y8
 	VPSRLW       $0x04, Y8, Y9
 	VPAND        Y0, Y8, Y8
 	VPAND        Y0, Y9, Y9
@@ -1033,18 +1082,16 @@ oneWholeQ6KAVX2_block:
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
 	VPOR         Y5, Y9, Y9
-	VPMADDUBSW   32(DI), Y8, Y5
-	VPBROADCASTD 4(CX), Y8
-	VPSHUFB      Y1, Y8, Y8
+	VPMADDUBSW   32(SI), Y8, Y5
+	VPSHUFB      avx2word1<>+0(SB), Y3, Y8
 	VPMADDWD     Y8, Y5, Y5
 	VPADDD       Y5, Y6, Y6
-	VPMADDUBSW   96(DI), Y9, Y5
-	VPBROADCASTD 12(CX), Y8
-	VPSHUFB      Y1, Y8, Y8
+	VPMADDUBSW   96(SI), Y9, Y5
+	VPSHUFB      avx2word3<>+0(SB), Y3, Y8
 	VPMADDWD     Y8, Y5, Y5
 	VPADDD       Y5, Y7, Y7
-	VMOVDQU      160(DX), Y5
-	VMOVDQU      64(DX), Y8
+	VMOVDQU      160(CX), Y5
+	VMOVDQU      64(CX), Y8
 	VPSRLW       $0x04, Y8, Y9
 	VPAND        Y0, Y8, Y8
 	VPAND        Y0, Y9, Y9
@@ -1053,17 +1100,15 @@ oneWholeQ6KAVX2_block:
 	VPOR         Y10, Y8, Y8
 	VPAND        avx2bytes30303030<>+0(SB), Y5, Y10
 	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPBROADCASTD 16(CX), Y10
-	VPSHUFB      Y1, Y10, Y10
+	VPMADDUBSW   128(SI), Y8, Y8
+	VPSHUFB      avx2word4<>+0(SB), Y3, Y10
 	VPMADDWD     Y10, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPMADDUBSW   192(DI), Y9, Y8
-	VPBROADCASTD 24(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
+	VPMADDUBSW   192(SI), Y9, Y8
+	VPSHUFB      avx2word6<>+0(SB), Y3, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y7, Y7
-	VMOVDQU      96(DX), Y8
+	VMOVDQU      96(CX), Y8
 	VPSRLW       $0x04, Y8, Y9
 	VPAND        Y0, Y8, Y8
 	VPAND        Y0, Y9, Y9
@@ -1073,52 +1118,130 @@ oneWholeQ6KAVX2_block:
 	VPSRLW       $0x02, Y5, Y5
 	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
 	VPOR         Y5, Y9, Y9
-	VPMADDUBSW   160(DI), Y8, Y5
-	VPBROADCASTD 20(CX), Y8
-	VPSHUFB      Y1, Y8, Y8
+	VPMADDUBSW   160(SI), Y8, Y5
+	VPSHUFB      avx2word5<>+0(SB), Y3, Y8
 	VPMADDWD     Y8, Y5, Y5
 	VPADDD       Y5, Y6, Y6
-	VPMADDUBSW   224(DI), Y9, Y5
-	VPBROADCASTD 28(CX), Y8
-	VPSHUFB      Y1, Y8, Y8
-	VPMADDWD     Y8, Y5, Y5
+	VPMADDUBSW   224(SI), Y9, Y5
+	VPSHUFB      avx2word7<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y5, Y5
 	VPADDD       Y5, Y7, Y7
 	VPADDD       Y7, Y6, Y6
 	VCVTDQ2PS    Y6, Y6
 	VMULPS       Y4, Y6, Y6
-	VPMADDWD     (R9), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y4, Y3, Y3
-	VSUBPS       Y3, Y6, Y6
-	ADDQ         $0x00000020, R9
-	VADDPS       Y6, Y2, Y2
-	ADDQ         $0x000000d2, DX
-	ADDQ         $0x00000100, DI
-	ADDQ         $0x00000008, R8
-	DECQ         R10
+	VPMADDWD     (R8), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y2, Y6, Y6
+	ADDQ         $0x00000020, R8
+	VADDPS       Y6, Y1, Y1
+	ADDQ         $0x000000d2, CX
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x00000008, DI
+	DECQ         R9
 	JNZ          oneWholeQ6KAVX2_block
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VADDPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VADDSS       X3, X2, X2
-	VMOVSS       X2, (BX)
-	ADDQ         $0x00000004, BX
-	DECQ         SI
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         BX
 	JNZ          oneWholeQ6KAVX2_row
 	VZEROUPPER
 	RET
 
-DATA avx2wordsInTurn<>+0(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+4(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+8(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+12(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+16(SB)/4, $0x03020302
-DATA avx2wordsInTurn<>+20(SB)/4, $0x03020302
-DATA avx2wordsInTurn<>+24(SB)/4, $0x03020302
-DATA avx2wordsInTurn<>+28(SB)/4, $0x03020302
-GLOBL avx2wordsInTurn<>(SB), RODATA|NOPTR, $32
+DATA avx2evenThenOdd<>+0(SB)/4, $0x05040100
+DATA avx2evenThenOdd<>+4(SB)/4, $0x0d0c0908
+DATA avx2evenThenOdd<>+8(SB)/4, $0x07060302
+DATA avx2evenThenOdd<>+12(SB)/4, $0x0f0e0b0a
+DATA avx2evenThenOdd<>+16(SB)/4, $0x05040100
+DATA avx2evenThenOdd<>+20(SB)/4, $0x0d0c0908
+DATA avx2evenThenOdd<>+24(SB)/4, $0x07060302
+DATA avx2evenThenOdd<>+28(SB)/4, $0x0f0e0b0a
+GLOBL avx2evenThenOdd<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word0<>+0(SB)/4, $0x01000100
+DATA avx2word0<>+4(SB)/4, $0x01000100
+DATA avx2word0<>+8(SB)/4, $0x01000100
+DATA avx2word0<>+12(SB)/4, $0x01000100
+DATA avx2word0<>+16(SB)/4, $0x01000100
+DATA avx2word0<>+20(SB)/4, $0x01000100
+DATA avx2word0<>+24(SB)/4, $0x01000100
+DATA avx2word0<>+28(SB)/4, $0x01000100
+GLOBL avx2word0<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word2<>+0(SB)/4, $0x05040504
+DATA avx2word2<>+4(SB)/4, $0x05040504
+DATA avx2word2<>+8(SB)/4, $0x05040504
+DATA avx2word2<>+12(SB)/4, $0x05040504
+DATA avx2word2<>+16(SB)/4, $0x05040504
+DATA avx2word2<>+20(SB)/4, $0x05040504
+DATA avx2word2<>+24(SB)/4, $0x05040504
+DATA avx2word2<>+28(SB)/4, $0x05040504
+GLOBL avx2word2<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word1<>+0(SB)/4, $0x03020302
+DATA avx2word1<>+4(SB)/4, $0x03020302
+DATA avx2word1<>+8(SB)/4, $0x03020302
+DATA avx2word1<>+12(SB)/4, $0x03020302
+DATA avx2word1<>+16(SB)/4, $0x03020302
+DATA avx2word1<>+20(SB)/4, $0x03020302
+DATA avx2word1<>+24(SB)/4, $0x03020302
+DATA avx2word1<>+28(SB)/4, $0x03020302
+GLOBL avx2word1<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word3<>+0(SB)/4, $0x07060706
+DATA avx2word3<>+4(SB)/4, $0x07060706
+DATA avx2word3<>+8(SB)/4, $0x07060706
+DATA avx2word3<>+12(SB)/4, $0x07060706
+DATA avx2word3<>+16(SB)/4, $0x07060706
+DATA avx2word3<>+20(SB)/4, $0x07060706
+DATA avx2word3<>+24(SB)/4, $0x07060706
+DATA avx2word3<>+28(SB)/4, $0x07060706
+GLOBL avx2word3<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word4<>+0(SB)/4, $0x09080908
+DATA avx2word4<>+4(SB)/4, $0x09080908
+DATA avx2word4<>+8(SB)/4, $0x09080908
+DATA avx2word4<>+12(SB)/4, $0x09080908
+DATA avx2word4<>+16(SB)/4, $0x09080908
+DATA avx2word4<>+20(SB)/4, $0x09080908
+DATA avx2word4<>+24(SB)/4, $0x09080908
+DATA avx2word4<>+28(SB)/4, $0x09080908
+GLOBL avx2word4<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word6<>+0(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+4(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+8(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+12(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+16(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+20(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+24(SB)/4, $0x0d0c0d0c
+DATA avx2word6<>+28(SB)/4, $0x0d0c0d0c
+GLOBL avx2word6<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word5<>+0(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+4(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+8(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+12(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+16(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+20(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+24(SB)/4, $0x0b0a0b0a
+DATA avx2word5<>+28(SB)/4, $0x0b0a0b0a
+GLOBL avx2word5<>(SB), RODATA|NOPTR, $32
+
+DATA avx2word7<>+0(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+4(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+8(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+12(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+16(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+20(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+24(SB)/4, $0x0f0e0f0e
+DATA avx2word7<>+28(SB)/4, $0x0f0e0f0e
+GLOBL avx2word7<>(SB), RODATA|NOPTR, $32
 
 // func splitQ51AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -1204,26 +1327,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     4(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     5(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     100(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     101(CX), SI
+	MOVL        4(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        100(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     6(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     7(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     102(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     103(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, (AX)
 	VMOVDQU     Y2, 32(AX)
 	VMOVDQU     32(CX), X1
@@ -1231,26 +1360,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     28(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     29(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     124(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     125(CX), SI
+	MOVL        28(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        124(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     30(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     31(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     126(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     127(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 64(AX)
 	VMOVDQU     Y2, 96(AX)
 	VMOVDQU     56(CX), X1
@@ -1258,26 +1393,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     52(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     53(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     148(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     149(CX), SI
+	MOVL        52(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        148(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     54(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     55(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     150(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     151(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 128(AX)
 	VMOVDQU     Y2, 160(AX)
 	VMOVDQU     80(CX), X1
@@ -1285,26 +1426,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     76(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     77(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     172(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     173(CX), SI
+	MOVL        76(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        172(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     78(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     79(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     174(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     175(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 192(AX)
 	VMOVDQU     Y2, 224(AX)
 	VMOVD       (CX), X1
@@ -1336,26 +1483,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     4(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     5(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     100(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     101(CX), BX
+	MOVL        4(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X3, X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
 	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        100(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X5, X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X6
+	VMOVHPS     (DX)(BX*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     6(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     7(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     102(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     103(CX), BX
-	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, (AX)
 	VMOVDQU     Y2, 32(AX)
 	VMOVDQU     32(CX), X1
@@ -1363,26 +1516,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     28(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     29(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     124(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     125(CX), BX
+	MOVL        28(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X3, X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
 	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        124(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X5, X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X6
+	VMOVHPS     (DX)(BX*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     30(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     31(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     126(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     127(CX), BX
-	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 64(AX)
 	VMOVDQU     Y2, 96(AX)
 	VMOVDQU     56(CX), X1
@@ -1390,26 +1549,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     52(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     53(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     148(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     149(CX), BX
+	MOVL        52(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X3, X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
 	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        148(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X5, X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X6
+	VMOVHPS     (DX)(BX*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     54(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     55(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     150(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     151(CX), BX
-	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 128(AX)
 	VMOVDQU     Y2, 160(AX)
 	VMOVDQU     80(CX), X1
@@ -1417,26 +1582,32 @@ apartShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     76(CX), BX
-	VMOVQ       (DX)(BX*8), X0
-	MOVBQZX     77(CX), BX
-	VMOVHPS     (DX)(BX*8), X0, X0
-	MOVBQZX     172(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     173(CX), BX
+	MOVL        76(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X0
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X0, X0
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
 	VMOVHPS     (DX)(BX*8), X3, X3
-	VINSERTI128 $0x01, X3, Y0, Y0
+	MOVL        172(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X4, X4
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	VMOVHPS     (DX)(BX*8), X5, X5
+	VINSERTI128 $0x01, X4, Y0, Y0
+	VINSERTI128 $0x01, X5, Y3, Y3
 	VPOR        Y0, Y1, Y1
-	MOVBQZX     78(CX), BX
-	VMOVQ       (DX)(BX*8), X0
-	MOVBQZX     79(CX), BX
-	VMOVHPS     (DX)(BX*8), X0, X0
-	MOVBQZX     174(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     175(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	VINSERTI128 $0x01, X3, Y0, Y0
-	VPOR        Y0, Y2, Y2
+	VPOR        Y3, Y2, Y2
 	VMOVDQU     Y1, 192(AX)
 	VMOVDQU     Y2, 224(AX)
 	VMOVD       (CX), X0
@@ -2290,7 +2461,7 @@ TEXT ·oneShortQ51AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS avx2pair10001<>+0(SB), Y1
 	LEAQ    avx2topBits<>+0(SB), DX
 	MOVQ    48(AX), BX
-	MOVQ    64(AX), SI
+	MOVQ    56(AX), SI
 	MOVQ    8(AX), DI
 
 oneShortQ51AVX2_row:
@@ -2307,26 +2478,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y3, Y4
 	VPAND       Y0, Y3, Y3
 	VPAND       Y0, Y4, Y4
-	MOVBQZX     4(CX), R10
-	VMOVQ       (DX)(R10*8), X5
-	MOVBQZX     5(CX), R10
-	VMOVHPS     (DX)(R10*8), X5, X5
-	MOVBQZX     100(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     101(CX), R10
+	MOVL        4(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X5
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X5, X5
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X6
 	VMOVHPS     (DX)(R10*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
+	MOVL        100(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X7, X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	VMOVHPS     (DX)(R10*8), X8, X8
+	VINSERTI128 $0x01, X7, Y5, Y5
+	VINSERTI128 $0x01, X8, Y6, Y6
 	VPOR        Y5, Y3, Y3
-	MOVBQZX     6(CX), R10
-	VMOVQ       (DX)(R10*8), X5
-	MOVBQZX     7(CX), R10
-	VMOVHPS     (DX)(R10*8), X5, X5
-	MOVBQZX     102(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     103(CX), R10
-	VMOVHPS     (DX)(R10*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
-	VPOR        Y5, Y4, Y4
+	VPOR        Y6, Y4, Y4
 	VPMADDUBSW  (R8), Y3, Y3
 	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
@@ -2336,26 +2513,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
 	VPAND       Y0, Y5, Y5
-	MOVBQZX     28(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     29(CX), R10
-	VMOVHPS     (DX)(R10*8), X6, X6
-	MOVBQZX     124(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     125(CX), R10
+	MOVL        28(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X6
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X6, X6
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X7
 	VMOVHPS     (DX)(R10*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
+	MOVL        124(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X8, X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	VMOVHPS     (DX)(R10*8), X9, X9
+	VINSERTI128 $0x01, X8, Y6, Y6
+	VINSERTI128 $0x01, X9, Y7, Y7
 	VPOR        Y6, Y4, Y4
-	MOVBQZX     30(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     31(CX), R10
-	VMOVHPS     (DX)(R10*8), X6, X6
-	MOVBQZX     126(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     127(CX), R10
-	VMOVHPS     (DX)(R10*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
-	VPOR        Y6, Y5, Y5
+	VPOR        Y7, Y5, Y5
 	VPMADDUBSW  64(R8), Y4, Y4
 	VPMADDUBSW  96(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
@@ -2365,26 +2548,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	MOVBQZX     52(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     53(CX), R10
-	VMOVHPS     (DX)(R10*8), X7, X7
-	MOVBQZX     148(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     149(CX), R10
+	MOVL        52(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X7, X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
 	VMOVHPS     (DX)(R10*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
+	MOVL        148(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X9, X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	VMOVHPS     (DX)(R10*8), X10, X10
+	VINSERTI128 $0x01, X9, Y7, Y7
+	VINSERTI128 $0x01, X10, Y8, Y8
 	VPOR        Y7, Y5, Y5
-	MOVBQZX     54(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     55(CX), R10
-	VMOVHPS     (DX)(R10*8), X7, X7
-	MOVBQZX     150(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     151(CX), R10
-	VMOVHPS     (DX)(R10*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
-	VPOR        Y7, Y6, Y6
+	VPOR        Y8, Y6, Y6
 	VPMADDUBSW  128(R8), Y5, Y5
 	VPMADDUBSW  160(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
@@ -2394,26 +2583,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	MOVBQZX     76(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     77(CX), R10
-	VMOVHPS     (DX)(R10*8), X8, X8
-	MOVBQZX     172(CX), R10
-	VMOVQ       (DX)(R10*8), X9
-	MOVBQZX     173(CX), R10
+	MOVL        76(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X8, X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
 	VMOVHPS     (DX)(R10*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
+	MOVL        172(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X10, X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	VMOVHPS     (DX)(R10*8), X11, X11
+	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X11, Y9, Y9
 	VPOR        Y8, Y6, Y6
-	MOVBQZX     78(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     79(CX), R10
-	VMOVHPS     (DX)(R10*8), X8, X8
-	MOVBQZX     174(CX), R10
-	VMOVQ       (DX)(R10*8), X9
-	MOVBQZX     175(CX), R10
-	VMOVHPS     (DX)(R10*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
-	VPOR        Y8, Y7, Y7
+	VPOR        Y9, Y7, Y7
 	VPMADDUBSW  192(R8), Y6, Y6
 	VPMADDUBSW  224(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
@@ -2459,26 +2654,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y3, Y4
 	VPAND       Y0, Y3, Y3
 	VPAND       Y0, Y4, Y4
-	MOVBQZX     4(CX), R9
-	VMOVQ       (DX)(R9*8), X5
-	MOVBQZX     5(CX), R9
-	VMOVHPS     (DX)(R9*8), X5, X5
-	MOVBQZX     100(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     101(CX), R9
+	MOVL        4(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X5
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X5, X5
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X6
 	VMOVHPS     (DX)(R9*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
+	MOVL        100(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
+	VMOVHPS     (DX)(R9*8), X8, X8
+	VINSERTI128 $0x01, X7, Y5, Y5
+	VINSERTI128 $0x01, X8, Y6, Y6
 	VPOR        Y5, Y3, Y3
-	MOVBQZX     6(CX), R9
-	VMOVQ       (DX)(R9*8), X5
-	MOVBQZX     7(CX), R9
-	VMOVHPS     (DX)(R9*8), X5, X5
-	MOVBQZX     102(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     103(CX), R9
-	VMOVHPS     (DX)(R9*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
-	VPOR        Y5, Y4, Y4
+	VPOR        Y6, Y4, Y4
 	VPMADDUBSW  (R8), Y3, Y3
 	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
@@ -2488,26 +2689,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
 	VPAND       Y0, Y5, Y5
-	MOVBQZX     28(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     29(CX), R9
-	VMOVHPS     (DX)(R9*8), X6, X6
-	MOVBQZX     124(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     125(CX), R9
+	MOVL        28(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X6, X6
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X7
 	VMOVHPS     (DX)(R9*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
+	MOVL        124(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X9
+	VMOVHPS     (DX)(R9*8), X9, X9
+	VINSERTI128 $0x01, X8, Y6, Y6
+	VINSERTI128 $0x01, X9, Y7, Y7
 	VPOR        Y6, Y4, Y4
-	MOVBQZX     30(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     31(CX), R9
-	VMOVHPS     (DX)(R9*8), X6, X6
-	MOVBQZX     126(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     127(CX), R9
-	VMOVHPS     (DX)(R9*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
-	VPOR        Y6, Y5, Y5
+	VPOR        Y7, Y5, Y5
 	VPMADDUBSW  64(R8), Y4, Y4
 	VPMADDUBSW  96(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
@@ -2517,26 +2724,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	MOVBQZX     52(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     53(CX), R9
-	VMOVHPS     (DX)(R9*8), X7, X7
-	MOVBQZX     148(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     149(CX), R9
+	MOVL        52(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
 	VMOVHPS     (DX)(R9*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
+	MOVL        148(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X9, X9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X10
+	VMOVHPS     (DX)(R9*8), X10, X10
+	VINSERTI128 $0x01, X9, Y7, Y7
+	VINSERTI128 $0x01, X10, Y8, Y8
 	VPOR        Y7, Y5, Y5
-	MOVBQZX     54(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     55(CX), R9
-	VMOVHPS     (DX)(R9*8), X7, X7
-	MOVBQZX     150(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     151(CX), R9
-	VMOVHPS     (DX)(R9*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
-	VPOR        Y7, Y6, Y6
+	VPOR        Y8, Y6, Y6
 	VPMADDUBSW  128(R8), Y5, Y5
 	VPMADDUBSW  160(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
@@ -2546,26 +2759,32 @@ oneShortQ51AVX2_eight:
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	MOVBQZX     76(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     77(CX), R9
-	VMOVHPS     (DX)(R9*8), X8, X8
-	MOVBQZX     172(CX), R9
-	VMOVQ       (DX)(R9*8), X9
-	MOVBQZX     173(CX), R9
+	MOVL        76(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X9
 	VMOVHPS     (DX)(R9*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
+	MOVL        172(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X10
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X10, X10
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X11
+	VMOVHPS     (DX)(R9*8), X11, X11
+	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X11, Y9, Y9
 	VPOR        Y8, Y6, Y6
-	MOVBQZX     78(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     79(CX), R9
-	VMOVHPS     (DX)(R9*8), X8, X8
-	MOVBQZX     174(CX), R9
-	VMOVQ       (DX)(R9*8), X9
-	MOVBQZX     175(CX), R9
-	VMOVHPS     (DX)(R9*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
-	VPOR        Y8, Y7, Y7
+	VPOR        Y9, Y7, Y7
 	VPMADDUBSW  192(R8), Y6, Y6
 	VPMADDUBSW  224(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
@@ -2670,26 +2889,32 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     2(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     3(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     90(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     91(CX), SI
+	MOVL        2(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        90(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     4(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     5(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     92(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     93(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, (AX)
 	VMOVDQU     Y2, 32(AX)
 	VMOVDQU     28(CX), X1
@@ -2697,26 +2922,32 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     24(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     25(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     112(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     113(CX), SI
+	MOVL        24(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        112(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     26(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     27(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     114(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     115(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 64(AX)
 	VMOVDQU     Y2, 96(AX)
 	VMOVDQU     50(CX), X1
@@ -2724,26 +2955,32 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     46(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     47(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     134(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     135(CX), SI
+	MOVL        46(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        134(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     48(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     49(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     136(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     137(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 128(AX)
 	VMOVDQU     Y2, 160(AX)
 	VMOVDQU     72(CX), X1
@@ -2751,37 +2988,56 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     68(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     69(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     156(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     157(CX), SI
+	MOVL        68(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X3, X3
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X4
 	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        156(CX), SI
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVHPS     (DX)(DI*8), X5, X5
+	MOVBQZX     SI, DI
+	SHRL        $0x08, SI
+	VMOVQ       (DX)(DI*8), X6
+	VMOVHPS     (DX)(SI*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     70(CX), SI
-	VMOVQ       (DX)(SI*8), X3
-	MOVBQZX     71(CX), SI
-	VMOVHPS     (DX)(SI*8), X3, X3
-	MOVBQZX     158(CX), SI
-	VMOVQ       (DX)(SI*8), X4
-	MOVBQZX     159(CX), SI
-	VMOVHPS     (DX)(SI*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 192(AX)
 	VMOVDQU     Y2, 224(AX)
-	VPXOR       X1, X1, X1
-	VPINSRW     $0x00, (CX), X1, X1
-	VPINSRW     $0x01, 22(CX), X1, X1
-	VPINSRW     $0x02, 44(CX), X1, X1
-	VPINSRW     $0x03, 66(CX), X1, X1
-	VPINSRW     $0x04, 88(CX), X1, X1
-	VPINSRW     $0x05, 110(CX), X1, X1
-	VPINSRW     $0x06, 132(CX), X1, X1
-	VPINSRW     $0x07, 154(CX), X1, X1
+	MOVWQZX     66(CX), SI
+	MOVWQZX     44(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     22(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     (CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     154(CX), DI
+	MOVWQZX     132(CX), R8
+	SHLQ        $0x10, DI
+	ORQ         R8, DI
+	MOVWQZX     110(CX), R8
+	SHLQ        $0x10, DI
+	ORQ         R8, DI
+	MOVWQZX     88(CX), R8
+	SHLQ        $0x10, DI
+	ORQ         R8, DI
+	VMOVQ       SI, X1
+	VPINSRQ     $0x01, DI, X1, X1
 	VCVTPH2PS   X1, Y1
 	VMOVUPS     Y1, 256(AX)
 	ADDQ        $0x000000b0, CX
@@ -2797,26 +3053,32 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     2(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     3(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     90(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     91(CX), BX
+	MOVL        2(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X3, X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
 	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        90(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X5, X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X6
+	VMOVHPS     (DX)(BX*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     4(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     5(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     92(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     93(CX), BX
-	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, (AX)
 	VMOVDQU     Y2, 32(AX)
 	VMOVDQU     28(CX), X1
@@ -2824,26 +3086,32 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     24(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     25(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     112(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     113(CX), BX
+	MOVL        24(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X3, X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
 	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        112(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X5, X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X6
+	VMOVHPS     (DX)(BX*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     26(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     27(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     114(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     115(CX), BX
-	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 64(AX)
 	VMOVDQU     Y2, 96(AX)
 	VMOVDQU     50(CX), X1
@@ -2851,26 +3119,32 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     46(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     47(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     134(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     135(CX), BX
+	MOVL        46(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X3, X3
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
 	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
+	MOVL        134(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X5, X5
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X6
+	VMOVHPS     (DX)(BX*8), X6, X6
+	VINSERTI128 $0x01, X5, Y3, Y3
+	VINSERTI128 $0x01, X6, Y4, Y4
 	VPOR        Y3, Y1, Y1
-	MOVBQZX     48(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     49(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	MOVBQZX     136(CX), BX
-	VMOVQ       (DX)(BX*8), X4
-	MOVBQZX     137(CX), BX
-	VMOVHPS     (DX)(BX*8), X4, X4
-	VINSERTI128 $0x01, X4, Y3, Y3
-	VPOR        Y3, Y2, Y2
+	VPOR        Y4, Y2, Y2
 	VMOVDQU     Y1, 128(AX)
 	VMOVDQU     Y2, 160(AX)
 	VMOVDQU     72(CX), X1
@@ -2878,37 +3152,56 @@ apartShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y1, Y2
 	VPAND       Y0, Y1, Y1
 	VPAND       Y0, Y2, Y2
-	MOVBQZX     68(CX), BX
-	VMOVQ       (DX)(BX*8), X0
-	MOVBQZX     69(CX), BX
-	VMOVHPS     (DX)(BX*8), X0, X0
-	MOVBQZX     156(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     157(CX), BX
+	MOVL        68(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X0
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X0, X0
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X3
 	VMOVHPS     (DX)(BX*8), X3, X3
-	VINSERTI128 $0x01, X3, Y0, Y0
+	MOVL        156(CX), BX
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X4
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVHPS     (DX)(SI*8), X4, X4
+	MOVBQZX     BL, SI
+	SHRL        $0x08, BX
+	VMOVQ       (DX)(SI*8), X5
+	VMOVHPS     (DX)(BX*8), X5, X5
+	VINSERTI128 $0x01, X4, Y0, Y0
+	VINSERTI128 $0x01, X5, Y3, Y3
 	VPOR        Y0, Y1, Y1
-	MOVBQZX     70(CX), BX
-	VMOVQ       (DX)(BX*8), X0
-	MOVBQZX     71(CX), BX
-	VMOVHPS     (DX)(BX*8), X0, X0
-	MOVBQZX     158(CX), BX
-	VMOVQ       (DX)(BX*8), X3
-	MOVBQZX     159(CX), BX
-	VMOVHPS     (DX)(BX*8), X3, X3
-	VINSERTI128 $0x01, X3, Y0, Y0
-	VPOR        Y0, Y2, Y2
+	VPOR        Y3, Y2, Y2
 	VMOVDQU     Y1, 192(AX)
 	VMOVDQU     Y2, 224(AX)
-	VPXOR       X0, X0, X0
-	VPINSRW     $0x00, (CX), X0, X0
-	VPINSRW     $0x01, 22(CX), X0, X0
-	VPINSRW     $0x02, 44(CX), X0, X0
-	VPINSRW     $0x03, 66(CX), X0, X0
-	VPINSRW     $0x04, 88(CX), X0, X0
-	VPINSRW     $0x05, 110(CX), X0, X0
-	VPINSRW     $0x06, 132(CX), X0, X0
-	VPINSRW     $0x07, 154(CX), X0, X0
+	MOVWQZX     66(CX), DX
+	MOVWQZX     44(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     22(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     (CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     154(CX), BX
+	MOVWQZX     132(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     110(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     88(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	VMOVQ       DX, X0
+	VPINSRQ     $0x01, BX, X0, X0
 	VCVTPH2PS   X0, Y0
 	VMOVUPS     Y0, 256(AX)
 	ADDQ        $0x000000b0, CX
@@ -3216,7 +3509,7 @@ TEXT ·oneShortQ50AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS avx2pair10001<>+0(SB), Y1
 	LEAQ    avx2topBits<>+0(SB), DX
 	MOVQ    48(AX), BX
-	MOVQ    64(AX), SI
+	MOVQ    56(AX), SI
 	MOVQ    8(AX), DI
 
 oneShortQ50AVX2_row:
@@ -3233,26 +3526,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y3, Y4
 	VPAND       Y0, Y3, Y3
 	VPAND       Y0, Y4, Y4
-	MOVBQZX     2(CX), R10
-	VMOVQ       (DX)(R10*8), X5
-	MOVBQZX     3(CX), R10
-	VMOVHPS     (DX)(R10*8), X5, X5
-	MOVBQZX     90(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     91(CX), R10
+	MOVL        2(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X5
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X5, X5
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X6
 	VMOVHPS     (DX)(R10*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
+	MOVL        90(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X7, X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	VMOVHPS     (DX)(R10*8), X8, X8
+	VINSERTI128 $0x01, X7, Y5, Y5
+	VINSERTI128 $0x01, X8, Y6, Y6
 	VPOR        Y5, Y3, Y3
-	MOVBQZX     4(CX), R10
-	VMOVQ       (DX)(R10*8), X5
-	MOVBQZX     5(CX), R10
-	VMOVHPS     (DX)(R10*8), X5, X5
-	MOVBQZX     92(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     93(CX), R10
-	VMOVHPS     (DX)(R10*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
-	VPOR        Y5, Y4, Y4
+	VPOR        Y6, Y4, Y4
 	VPMADDUBSW  (R8), Y3, Y3
 	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
@@ -3262,26 +3561,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
 	VPAND       Y0, Y5, Y5
-	MOVBQZX     24(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     25(CX), R10
-	VMOVHPS     (DX)(R10*8), X6, X6
-	MOVBQZX     112(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     113(CX), R10
+	MOVL        24(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X6
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X6, X6
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X7
 	VMOVHPS     (DX)(R10*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
+	MOVL        112(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X8, X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	VMOVHPS     (DX)(R10*8), X9, X9
+	VINSERTI128 $0x01, X8, Y6, Y6
+	VINSERTI128 $0x01, X9, Y7, Y7
 	VPOR        Y6, Y4, Y4
-	MOVBQZX     26(CX), R10
-	VMOVQ       (DX)(R10*8), X6
-	MOVBQZX     27(CX), R10
-	VMOVHPS     (DX)(R10*8), X6, X6
-	MOVBQZX     114(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     115(CX), R10
-	VMOVHPS     (DX)(R10*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
-	VPOR        Y6, Y5, Y5
+	VPOR        Y7, Y5, Y5
 	VPMADDUBSW  64(R8), Y4, Y4
 	VPMADDUBSW  96(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
@@ -3291,26 +3596,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	MOVBQZX     46(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     47(CX), R10
-	VMOVHPS     (DX)(R10*8), X7, X7
-	MOVBQZX     134(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     135(CX), R10
+	MOVL        46(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X7, X7
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
 	VMOVHPS     (DX)(R10*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
+	MOVL        134(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X9, X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	VMOVHPS     (DX)(R10*8), X10, X10
+	VINSERTI128 $0x01, X9, Y7, Y7
+	VINSERTI128 $0x01, X10, Y8, Y8
 	VPOR        Y7, Y5, Y5
-	MOVBQZX     48(CX), R10
-	VMOVQ       (DX)(R10*8), X7
-	MOVBQZX     49(CX), R10
-	VMOVHPS     (DX)(R10*8), X7, X7
-	MOVBQZX     136(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     137(CX), R10
-	VMOVHPS     (DX)(R10*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
-	VPOR        Y7, Y6, Y6
+	VPOR        Y8, Y6, Y6
 	VPMADDUBSW  128(R8), Y5, Y5
 	VPMADDUBSW  160(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
@@ -3320,26 +3631,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	MOVBQZX     68(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     69(CX), R10
-	VMOVHPS     (DX)(R10*8), X8, X8
-	MOVBQZX     156(CX), R10
-	VMOVQ       (DX)(R10*8), X9
-	MOVBQZX     157(CX), R10
+	MOVL        68(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X8, X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
 	VMOVHPS     (DX)(R10*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
+	MOVL        156(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X10, X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	VMOVHPS     (DX)(R10*8), X11, X11
+	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X11, Y9, Y9
 	VPOR        Y8, Y6, Y6
-	MOVBQZX     70(CX), R10
-	VMOVQ       (DX)(R10*8), X8
-	MOVBQZX     71(CX), R10
-	VMOVHPS     (DX)(R10*8), X8, X8
-	MOVBQZX     158(CX), R10
-	VMOVQ       (DX)(R10*8), X9
-	MOVBQZX     159(CX), R10
-	VMOVHPS     (DX)(R10*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
-	VPOR        Y8, Y7, Y7
+	VPOR        Y9, Y7, Y7
 	VPMADDUBSW  192(R8), Y6, Y6
 	VPMADDUBSW  224(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
@@ -3355,15 +3672,28 @@ oneShortQ50AVX2_eight:
 	VPADDD      Y3, Y4, Y4
 	VPADDD      320(R8), Y4, Y4
 	VCVTDQ2PS   Y4, Y4
-	VPXOR       X3, X3, X3
-	VPINSRW     $0x00, (CX), X3, X3
-	VPINSRW     $0x01, 22(CX), X3, X3
-	VPINSRW     $0x02, 44(CX), X3, X3
-	VPINSRW     $0x03, 66(CX), X3, X3
-	VPINSRW     $0x04, 88(CX), X3, X3
-	VPINSRW     $0x05, 110(CX), X3, X3
-	VPINSRW     $0x06, 132(CX), X3, X3
-	VPINSRW     $0x07, 154(CX), X3, X3
+	MOVWQZX     66(CX), R10
+	MOVWQZX     44(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     22(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     (CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     154(CX), R11
+	MOVWQZX     132(CX), R12
+	SHLQ        $0x10, R11
+	ORQ         R12, R11
+	MOVWQZX     110(CX), R12
+	SHLQ        $0x10, R11
+	ORQ         R12, R11
+	MOVWQZX     88(CX), R12
+	SHLQ        $0x10, R11
+	ORQ         R12, R11
+	VMOVQ       R10, X3
+	VPINSRQ     $0x01, R11, X3, X3
 	VCVTPH2PS   X3, Y3
 	VMULPS      256(R8), Y3, Y3
 	VMULPS      Y3, Y4, Y4
@@ -3380,26 +3710,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y3, Y4
 	VPAND       Y0, Y3, Y3
 	VPAND       Y0, Y4, Y4
-	MOVBQZX     2(CX), R9
-	VMOVQ       (DX)(R9*8), X5
-	MOVBQZX     3(CX), R9
-	VMOVHPS     (DX)(R9*8), X5, X5
-	MOVBQZX     90(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     91(CX), R9
+	MOVL        2(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X5
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X5, X5
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X6
 	VMOVHPS     (DX)(R9*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
+	MOVL        90(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
+	VMOVHPS     (DX)(R9*8), X8, X8
+	VINSERTI128 $0x01, X7, Y5, Y5
+	VINSERTI128 $0x01, X8, Y6, Y6
 	VPOR        Y5, Y3, Y3
-	MOVBQZX     4(CX), R9
-	VMOVQ       (DX)(R9*8), X5
-	MOVBQZX     5(CX), R9
-	VMOVHPS     (DX)(R9*8), X5, X5
-	MOVBQZX     92(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     93(CX), R9
-	VMOVHPS     (DX)(R9*8), X6, X6
-	VINSERTI128 $0x01, X6, Y5, Y5
-	VPOR        Y5, Y4, Y4
+	VPOR        Y6, Y4, Y4
 	VPMADDUBSW  (R8), Y3, Y3
 	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
@@ -3409,26 +3745,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
 	VPAND       Y0, Y5, Y5
-	MOVBQZX     24(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     25(CX), R9
-	VMOVHPS     (DX)(R9*8), X6, X6
-	MOVBQZX     112(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     113(CX), R9
+	MOVL        24(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X6
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X6, X6
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X7
 	VMOVHPS     (DX)(R9*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
+	MOVL        112(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X9
+	VMOVHPS     (DX)(R9*8), X9, X9
+	VINSERTI128 $0x01, X8, Y6, Y6
+	VINSERTI128 $0x01, X9, Y7, Y7
 	VPOR        Y6, Y4, Y4
-	MOVBQZX     26(CX), R9
-	VMOVQ       (DX)(R9*8), X6
-	MOVBQZX     27(CX), R9
-	VMOVHPS     (DX)(R9*8), X6, X6
-	MOVBQZX     114(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     115(CX), R9
-	VMOVHPS     (DX)(R9*8), X7, X7
-	VINSERTI128 $0x01, X7, Y6, Y6
-	VPOR        Y6, Y5, Y5
+	VPOR        Y7, Y5, Y5
 	VPMADDUBSW  64(R8), Y4, Y4
 	VPMADDUBSW  96(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
@@ -3438,26 +3780,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	MOVBQZX     46(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     47(CX), R9
-	VMOVHPS     (DX)(R9*8), X7, X7
-	MOVBQZX     134(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     135(CX), R9
+	MOVL        46(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X7, X7
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
 	VMOVHPS     (DX)(R9*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
+	MOVL        134(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X9, X9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X10
+	VMOVHPS     (DX)(R9*8), X10, X10
+	VINSERTI128 $0x01, X9, Y7, Y7
+	VINSERTI128 $0x01, X10, Y8, Y8
 	VPOR        Y7, Y5, Y5
-	MOVBQZX     48(CX), R9
-	VMOVQ       (DX)(R9*8), X7
-	MOVBQZX     49(CX), R9
-	VMOVHPS     (DX)(R9*8), X7, X7
-	MOVBQZX     136(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     137(CX), R9
-	VMOVHPS     (DX)(R9*8), X8, X8
-	VINSERTI128 $0x01, X8, Y7, Y7
-	VPOR        Y7, Y6, Y6
+	VPOR        Y8, Y6, Y6
 	VPMADDUBSW  128(R8), Y5, Y5
 	VPMADDUBSW  160(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
@@ -3467,26 +3815,32 @@ oneShortQ50AVX2_eight:
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	MOVBQZX     68(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     69(CX), R9
-	VMOVHPS     (DX)(R9*8), X8, X8
-	MOVBQZX     156(CX), R9
-	VMOVQ       (DX)(R9*8), X9
-	MOVBQZX     157(CX), R9
+	MOVL        68(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X8, X8
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X9
 	VMOVHPS     (DX)(R9*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
+	MOVL        156(CX), R9
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X10
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVHPS     (DX)(R10*8), X10, X10
+	MOVBQZX     R9, R10
+	SHRL        $0x08, R9
+	VMOVQ       (DX)(R10*8), X11
+	VMOVHPS     (DX)(R9*8), X11, X11
+	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X11, Y9, Y9
 	VPOR        Y8, Y6, Y6
-	MOVBQZX     70(CX), R9
-	VMOVQ       (DX)(R9*8), X8
-	MOVBQZX     71(CX), R9
-	VMOVHPS     (DX)(R9*8), X8, X8
-	MOVBQZX     158(CX), R9
-	VMOVQ       (DX)(R9*8), X9
-	MOVBQZX     159(CX), R9
-	VMOVHPS     (DX)(R9*8), X9, X9
-	VINSERTI128 $0x01, X9, Y8, Y8
-	VPOR        Y8, Y7, Y7
+	VPOR        Y9, Y7, Y7
 	VPMADDUBSW  192(R8), Y6, Y6
 	VPMADDUBSW  224(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
@@ -3502,15 +3856,28 @@ oneShortQ50AVX2_eight:
 	VPADDD      Y3, Y4, Y4
 	VPADDD      320(R8), Y4, Y4
 	VCVTDQ2PS   Y4, Y4
-	VPXOR       X3, X3, X3
-	VPINSRW     $0x00, (CX), X3, X3
-	VPINSRW     $0x01, 22(CX), X3, X3
-	VPINSRW     $0x02, 44(CX), X3, X3
-	VPINSRW     $0x03, 66(CX), X3, X3
-	VPINSRW     $0x04, 88(CX), X3, X3
-	VPINSRW     $0x05, 110(CX), X3, X3
-	VPINSRW     $0x06, 132(CX), X3, X3
-	VPINSRW     $0x07, 154(CX), X3, X3
+	MOVWQZX     66(CX), R9
+	MOVWQZX     44(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     22(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     (CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     154(CX), R10
+	MOVWQZX     132(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     110(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     88(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	VMOVQ       R9, X3
+	VPINSRQ     $0x01, R10, X3, X3
 	VCVTPH2PS   X3, Y3
 	VMULPS      256(R8), Y3, Y3
 	VMULPS      Y3, Y4, Y4
@@ -3763,137 +4130,135 @@ GLOBL avx2sixAll<>(SB), RODATA|NOPTR, $16
 
 // func oneWholeQ5KAVX2(a *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $8-8
+TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), CX
-	MOVQ    (AX), DX
+	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    $0x3f3f3f3f3f3f3f3f, BX
-	MOVQ    $0x0f0f0f0f0f0f0f0f, SI
-	MOVQ    $0x3030303030303030, DI
-	MOVQ    48(AX), R8
-	MOVQ    8(AX), R9
+	MOVQ    $0x3f3f3f3f3f3f3f3f, DX
+	MOVQ    $0x0f0f0f0f0f0f0f0f, BX
+	MOVQ    $0x3030303030303030, SI
+	MOVQ    48(AX), DI
+	MOVQ    8(AX), R8
 
 oneWholeQ5KAVX2_row:
-	MOVQ  24(AX), R10
-	MOVQ  32(AX), R11
-	MOVQ  40(AX), R12
+	MOVQ  24(AX), R9
+	MOVQ  32(AX), R10
+	MOVQ  40(AX), R11
 	VPXOR Y1, Y1, Y1
-	MOVQ  16(AX), R13
+	MOVQ  16(AX), R12
 
 oneWholeQ5KAVX2_block:
-	PREFETCHT0   4096(DX)
-	PREFETCHT0   4160(DX)
-	PREFETCHT0   4224(DX)
-	MOVL         12(DX), BP
-	MOVQ         BP, R14
-	SHLQ         $0x1c, R14
-	ORQ          R14, BP
-	ANDQ         SI, BP
-	MOVQ         4(DX), R14
-	MOVQ         R14, R15
-	SHRQ         $0x02, R15
-	ANDQ         DI, R15
-	ORQ          R15, BP
-	ANDQ         BX, R14
-	VMOVQ        R14, X2
-	VMOVQ        BP, X3
+	PREFETCHT0   4096(CX)
+	PREFETCHT0   4160(CX)
+	PREFETCHT0   4224(CX)
+	MOVL         12(CX), R15
+	MOVQ         R15, R13
+	SHLQ         $0x1c, R13
+	ORQ          R13, R15
+	ANDQ         BX, R15
+	MOVQ         4(CX), R13
+	MOVQ         R13, R14
+	SHRQ         $0x02, R14
+	ANDQ         SI, R14
+	ORQ          R14, R15
+	ANDQ         DX, R13
+	VMOVQ        R13, X2
+	VMOVQ        R15, X3
 	VPUNPCKLDQ   X3, X2, X2
-	VPUNPCKLBW   X2, X2, X3
-	VPMOVZXBW    X3, Y3
-	VMOVDQU      Y3, (CX)
+	VPMOVZXBW    X2, X3
+	VINSERTI128  $0x01, X3, Y3, Y4
 	VPUNPCKHBW   X2, X2, X2
 	VPMOVZXBW    X2, Y2
-	VBROADCASTSS (R11), X4
-	VMOVD        (DX), X3
+	VBROADCASTSS (R10), X5
+	VMOVD        (CX), X3
 	VCVTPH2PS    X3, X3
-	VMULPS       X4, X3, X3
-	VBROADCASTSS X3, Y4
+	VMULPS       X5, X3, X3
+	VBROADCASTSS X3, Y5
 	VMOVSHDUP    X3, X3
-	VBROADCASTSS X3, Y3
-	VMOVDQU      16(DX), Y5
-	VMOVDQU      48(DX), Y6
-	VPSRLW       $0x04, Y6, Y7
-	VPAND        Y0, Y6, Y6
-	VPAND        Y0, Y7, Y7
-	VPSLLW       $0x04, Y5, Y8
-	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
-	VPOR         Y8, Y6, Y6
-	VPSLLW       $0x03, Y5, Y8
-	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
-	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   (R10), Y6, Y6
-	VPBROADCASTD (CX), Y8
-	VPMADDWD     Y8, Y6, Y6
-	VPMADDUBSW   32(R10), Y7, Y7
-	VPBROADCASTD 4(CX), Y8
-	VPMADDWD     Y8, Y7, Y7
-	VMOVDQU      80(DX), Y8
+	VBROADCASTSS X3, Y6
+	VMOVDQU      16(CX), Y7
+	VMOVDQU      48(CX), Y8
 	VPSRLW       $0x04, Y8, Y9
 	VPAND        Y0, Y8, Y8
 	VPAND        Y0, Y9, Y9
-	VPSLLW       $0x02, Y5, Y10
+	VPSLLW       $0x04, Y7, Y10
 	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
 	VPOR         Y10, Y8, Y8
-	VPSLLW       $0x01, Y5, Y10
+	VPSLLW       $0x03, Y7, Y10
 	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
 	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   64(R10), Y8, Y8
-	VPBROADCASTD 8(CX), Y10
+	VPMADDUBSW   (R9), Y8, Y8
+	VPSHUFB      avx2word0<>+0(SB), Y4, Y10
 	VPMADDWD     Y10, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDUBSW   96(R10), Y9, Y8
-	VPBROADCASTD 12(CX), Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VMOVDQU      112(DX), Y8
-	VPSRLW       $0x04, Y8, Y9
-	VPAND        Y0, Y8, Y8
-	VPAND        Y0, Y9, Y9
-	VPAND        avx2bytes10101010<>+0(SB), Y5, Y10
-	VPOR         Y10, Y8, Y8
-	VPSRLW       $0x01, Y5, Y10
-	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   128(R10), Y8, Y8
-	VPBROADCASTD 16(CX), Y10
-	VPMADDWD     Y10, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDUBSW   160(R10), Y9, Y8
-	VPBROADCASTD 20(CX), Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VMOVDQU      144(DX), Y8
-	VPSRLW       $0x04, Y8, Y9
-	VPAND        Y0, Y8, Y8
-	VPAND        Y0, Y9, Y9
-	VPSRLW       $0x02, Y5, Y10
-	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPSRLW       $0x03, Y5, Y5
-	VPAND        avx2bytes10101010<>+0(SB), Y5, Y5
-	VPOR         Y5, Y9, Y9
-	VPMADDUBSW   192(R10), Y8, Y5
-	VPBROADCASTD 24(CX), Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y6, Y6
-	VPMADDUBSW   224(R10), Y9, Y5
-	VPBROADCASTD 28(CX), Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       Y4, Y6, Y6
-	VPMADDWD     (R12), Y2, Y2
+	VPMADDUBSW   32(R9), Y9, Y9
+	VPSHUFB      avx2word1<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VMOVDQU      80(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        Y0, Y10, Y10
+	VPAND        Y0, Y11, Y11
+	VPSLLW       $0x02, Y7, Y12
+	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
+	VPOR         Y12, Y10, Y10
+	VPSLLW       $0x01, Y7, Y12
+	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
+	VPOR         Y12, Y11, Y11
+	VPMADDUBSW   64(R9), Y10, Y10
+	VPSHUFB      avx2word2<>+0(SB), Y4, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y8, Y8
+	VPMADDUBSW   96(R9), Y11, Y10
+	VPSHUFB      avx2word3<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      112(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        Y0, Y10, Y10
+	VPAND        Y0, Y11, Y11
+	VPAND        avx2bytes10101010<>+0(SB), Y7, Y12
+	VPOR         Y12, Y10, Y10
+	VPSRLW       $0x01, Y7, Y12
+	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
+	VPOR         Y12, Y11, Y11
+	VPMADDUBSW   128(R9), Y10, Y10
+	VPSHUFB      avx2word4<>+0(SB), Y4, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y8, Y8
+	VPMADDUBSW   160(R9), Y11, Y10
+	VPSHUFB      avx2word5<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      144(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        Y0, Y10, Y10
+	VPAND        Y0, Y11, Y11
+	VPSRLW       $0x02, Y7, Y12
+	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
+	VPOR         Y12, Y10, Y10
+	VPSRLW       $0x03, Y7, Y7
+	VPAND        avx2bytes10101010<>+0(SB), Y7, Y7
+	VPOR         Y7, Y11, Y11
+	VPMADDUBSW   192(R9), Y10, Y7
+	VPSHUFB      avx2word6<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y7, Y7
+	VPADDD       Y7, Y8, Y8
+	VPMADDUBSW   224(R9), Y11, Y7
+	VPSHUFB      avx2word7<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       Y7, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y5, Y8, Y8
+	VPMADDWD     (R11), Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y2, Y6, Y6
-	ADDQ         $0x00000020, R12
-	VADDPS       Y6, Y1, Y1
-	ADDQ         $0x000000b0, DX
-	ADDQ         $0x00000100, R10
-	ADDQ         $0x00000008, R11
-	DECQ         R13
+	VMULPS       Y6, Y2, Y2
+	VSUBPS       Y2, Y8, Y8
+	ADDQ         $0x00000020, R11
+	VADDPS       Y8, Y1, Y1
+	ADDQ         $0x000000b0, CX
+	ADDQ         $0x00000100, R9
+	ADDQ         $0x00000008, R10
+	DECQ         R12
 	JNZ          oneWholeQ5KAVX2_block
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
@@ -3901,9 +4266,9 @@ oneWholeQ5KAVX2_block:
 	VADDPS       X2, X1, X1
 	VMOVSHDUP    X1, X2
 	VADDSS       X2, X1, X1
-	VMOVSS       X1, (R8)
-	ADDQ         $0x00000004, R8
-	DECQ         R9
+	VMOVSS       X1, (DI)
+	ADDQ         $0x00000004, DI
+	DECQ         R8
 	JNZ          oneWholeQ5KAVX2_row
 	VZEROUPPER
 	RET
@@ -4357,7 +4722,7 @@ TEXT ·oneShortQ41AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
 	MOVQ    48(AX), DX
-	MOVQ    64(AX), BX
+	MOVQ    56(AX), BX
 	MOVQ    8(AX), SI
 
 oneShortQ41AVX2_row:
@@ -4598,15 +4963,28 @@ apartShortQ40AVX2_eight:
 	VPAND       Y0, Y2, Y2
 	VMOVDQU     Y1, 192(AX)
 	VMOVDQU     Y2, 224(AX)
-	VPXOR       X1, X1, X1
-	VPINSRW     $0x00, (CX), X1, X1
-	VPINSRW     $0x01, 18(CX), X1, X1
-	VPINSRW     $0x02, 36(CX), X1, X1
-	VPINSRW     $0x03, 54(CX), X1, X1
-	VPINSRW     $0x04, 72(CX), X1, X1
-	VPINSRW     $0x05, 90(CX), X1, X1
-	VPINSRW     $0x06, 108(CX), X1, X1
-	VPINSRW     $0x07, 126(CX), X1, X1
+	MOVWQZX     54(CX), BX
+	MOVWQZX     36(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     18(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     (CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     126(CX), SI
+	MOVWQZX     108(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     90(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     72(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	VMOVQ       BX, X1
+	VPINSRQ     $0x01, SI, X1, X1
 	VCVTPH2PS   X1, Y1
 	VMOVUPS     Y1, 256(AX)
 	ADDQ        $0x00000090, CX
@@ -4645,15 +5023,28 @@ apartShortQ40AVX2_eight:
 	VPAND       Y0, Y2, Y2
 	VMOVDQU     Y1, 192(AX)
 	VMOVDQU     Y2, 224(AX)
-	VPXOR       X0, X0, X0
-	VPINSRW     $0x00, (CX), X0, X0
-	VPINSRW     $0x01, 18(CX), X0, X0
-	VPINSRW     $0x02, 36(CX), X0, X0
-	VPINSRW     $0x03, 54(CX), X0, X0
-	VPINSRW     $0x04, 72(CX), X0, X0
-	VPINSRW     $0x05, 90(CX), X0, X0
-	VPINSRW     $0x06, 108(CX), X0, X0
-	VPINSRW     $0x07, 126(CX), X0, X0
+	MOVWQZX     54(CX), DX
+	MOVWQZX     36(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     18(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     (CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     126(CX), BX
+	MOVWQZX     108(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     90(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     72(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	VMOVQ       DX, X0
+	VPINSRQ     $0x01, BX, X0, X0
 	VCVTPH2PS   X0, Y0
 	VMOVUPS     Y0, 256(AX)
 	ADDQ        $0x00000090, CX
@@ -4948,7 +5339,7 @@ TEXT ·oneShortQ40AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
 	MOVQ    48(AX), DX
-	MOVQ    64(AX), BX
+	MOVQ    56(AX), BX
 	MOVQ    8(AX), SI
 
 oneShortQ40AVX2_row:
@@ -5005,15 +5396,28 @@ oneShortQ40AVX2_eight:
 	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD      320(DI), Y3, Y3
 	VCVTDQ2PS   Y3, Y3
-	VPXOR       X2, X2, X2
-	VPINSRW     $0x00, (CX), X2, X2
-	VPINSRW     $0x01, 18(CX), X2, X2
-	VPINSRW     $0x02, 36(CX), X2, X2
-	VPINSRW     $0x03, 54(CX), X2, X2
-	VPINSRW     $0x04, 72(CX), X2, X2
-	VPINSRW     $0x05, 90(CX), X2, X2
-	VPINSRW     $0x06, 108(CX), X2, X2
-	VPINSRW     $0x07, 126(CX), X2, X2
+	MOVWQZX     54(CX), R9
+	MOVWQZX     36(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     18(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     (CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     126(CX), R10
+	MOVWQZX     108(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     90(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     72(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	VMOVQ       R9, X2
+	VPINSRQ     $0x01, R10, X2, X2
 	VCVTPH2PS   X2, Y2
 	VMULPS      256(DI), Y2, Y2
 	VMULPS      Y2, Y3, Y3
@@ -5070,15 +5474,28 @@ oneShortQ40AVX2_eight:
 	VPMADDWD    avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD      320(DI), Y3, Y3
 	VCVTDQ2PS   Y3, Y3
-	VPXOR       X2, X2, X2
-	VPINSRW     $0x00, (CX), X2, X2
-	VPINSRW     $0x01, 18(CX), X2, X2
-	VPINSRW     $0x02, 36(CX), X2, X2
-	VPINSRW     $0x03, 54(CX), X2, X2
-	VPINSRW     $0x04, 72(CX), X2, X2
-	VPINSRW     $0x05, 90(CX), X2, X2
-	VPINSRW     $0x06, 108(CX), X2, X2
-	VPINSRW     $0x07, 126(CX), X2, X2
+	MOVWQZX     54(CX), R8
+	MOVWQZX     36(CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     18(CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     (CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     126(CX), R9
+	MOVWQZX     108(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     90(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     72(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	VMOVQ       R8, X2
+	VPINSRQ     $0x01, R9, X2, X2
 	VCVTPH2PS   X2, Y2
 	VMULPS      256(DI), Y2, Y2
 	VMULPS      Y2, Y3, Y3
@@ -5249,113 +5666,111 @@ wholeQ4KAVX2_block:
 
 // func oneWholeQ4KAVX2(a *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $8-8
+TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), CX
-	MOVQ    (AX), DX
+	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    $0x3f3f3f3f3f3f3f3f, BX
-	MOVQ    $0x0f0f0f0f0f0f0f0f, SI
-	MOVQ    $0x3030303030303030, DI
-	MOVQ    48(AX), R8
-	MOVQ    8(AX), R9
+	MOVQ    $0x3f3f3f3f3f3f3f3f, DX
+	MOVQ    $0x0f0f0f0f0f0f0f0f, BX
+	MOVQ    $0x3030303030303030, SI
+	MOVQ    48(AX), DI
+	MOVQ    8(AX), R8
 
 oneWholeQ4KAVX2_row:
-	MOVQ  24(AX), R10
-	MOVQ  32(AX), R11
-	MOVQ  40(AX), R12
+	MOVQ  24(AX), R9
+	MOVQ  32(AX), R10
+	MOVQ  40(AX), R11
 	VPXOR Y1, Y1, Y1
-	MOVQ  16(AX), R13
+	MOVQ  16(AX), R12
 
 oneWholeQ4KAVX2_block:
-	PREFETCHT0   4096(DX)
-	PREFETCHT0   4160(DX)
-	PREFETCHT0   4224(DX)
-	MOVL         12(DX), BP
-	MOVQ         BP, R14
-	SHLQ         $0x1c, R14
-	ORQ          R14, BP
-	ANDQ         SI, BP
-	MOVQ         4(DX), R14
-	MOVQ         R14, R15
-	SHRQ         $0x02, R15
-	ANDQ         DI, R15
-	ORQ          R15, BP
-	ANDQ         BX, R14
-	VMOVQ        R14, X2
-	VMOVQ        BP, X3
+	PREFETCHT0   4096(CX)
+	PREFETCHT0   4160(CX)
+	PREFETCHT0   4224(CX)
+	MOVL         12(CX), R15
+	MOVQ         R15, R13
+	SHLQ         $0x1c, R13
+	ORQ          R13, R15
+	ANDQ         BX, R15
+	MOVQ         4(CX), R13
+	MOVQ         R13, R14
+	SHRQ         $0x02, R14
+	ANDQ         SI, R14
+	ORQ          R14, R15
+	ANDQ         DX, R13
+	VMOVQ        R13, X2
+	VMOVQ        R15, X3
 	VPUNPCKLDQ   X3, X2, X2
-	VPUNPCKLBW   X2, X2, X3
-	VPMOVZXBW    X3, Y3
-	VMOVDQU      Y3, (CX)
+	VPMOVZXBW    X2, X3
+	VINSERTI128  $0x01, X3, Y3, Y4
 	VPUNPCKHBW   X2, X2, X2
 	VPMOVZXBW    X2, Y2
-	VBROADCASTSS (R11), X4
-	VMOVD        (DX), X3
+	VBROADCASTSS (R10), X5
+	VMOVD        (CX), X3
 	VCVTPH2PS    X3, X3
-	VMULPS       X4, X3, X3
-	VBROADCASTSS X3, Y4
+	VMULPS       X5, X3, X3
+	VBROADCASTSS X3, Y5
 	VMOVSHDUP    X3, X3
-	VBROADCASTSS X3, Y3
-	VMOVDQU      16(DX), Y5
-	VPSRLW       $0x04, Y5, Y6
-	VPAND        Y0, Y5, Y5
-	VPAND        Y0, Y6, Y6
-	VPMADDUBSW   (R10), Y5, Y5
-	VPBROADCASTD (CX), Y7
-	VPMADDWD     Y7, Y5, Y5
-	VPMADDUBSW   32(R10), Y6, Y6
-	VPBROADCASTD 4(CX), Y7
-	VPMADDWD     Y7, Y6, Y6
-	VMOVDQU      48(DX), Y7
+	VBROADCASTSS X3, Y6
+	VMOVDQU      16(CX), Y7
 	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
 	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   64(R10), Y7, Y7
-	VPBROADCASTD 8(CX), Y9
+	VPMADDUBSW   (R9), Y7, Y7
+	VPSHUFB      avx2word0<>+0(SB), Y4, Y9
 	VPMADDWD     Y9, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPMADDUBSW   96(R10), Y8, Y7
-	VPBROADCASTD 12(CX), Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VMOVDQU      80(DX), Y7
-	VPSRLW       $0x04, Y7, Y8
-	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   128(R10), Y7, Y7
-	VPBROADCASTD 16(CX), Y9
-	VPMADDWD     Y9, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPMADDUBSW   160(R10), Y8, Y7
-	VPBROADCASTD 20(CX), Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VMOVDQU      112(DX), Y7
-	VPSRLW       $0x04, Y7, Y8
-	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   192(R10), Y7, Y7
-	VPBROADCASTD 24(CX), Y9
-	VPMADDWD     Y9, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPMADDUBSW   224(R10), Y8, Y7
-	VPBROADCASTD 28(CX), Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y4, Y5, Y5
-	VPMADDWD     (R12), Y2, Y2
+	VPMADDUBSW   32(R9), Y8, Y8
+	VPSHUFB      avx2word1<>+0(SB), Y4, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VMOVDQU      48(CX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPMADDUBSW   64(R9), Y9, Y9
+	VPSHUFB      avx2word2<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPMADDUBSW   96(R9), Y10, Y9
+	VPSHUFB      avx2word3<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      80(CX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPMADDUBSW   128(R9), Y9, Y9
+	VPSHUFB      avx2word4<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPMADDUBSW   160(R9), Y10, Y9
+	VPSHUFB      avx2word5<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      112(CX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPMADDUBSW   192(R9), Y9, Y9
+	VPSHUFB      avx2word6<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPMADDUBSW   224(R9), Y10, Y9
+	VPSHUFB      avx2word7<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y5, Y7, Y7
+	VPMADDWD     (R11), Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y2, Y5, Y5
-	ADDQ         $0x00000020, R12
-	VADDPS       Y5, Y1, Y1
-	ADDQ         $0x00000090, DX
-	ADDQ         $0x00000100, R10
-	ADDQ         $0x00000008, R11
-	DECQ         R13
+	VMULPS       Y6, Y2, Y2
+	VSUBPS       Y2, Y7, Y7
+	ADDQ         $0x00000020, R11
+	VADDPS       Y7, Y1, Y1
+	ADDQ         $0x00000090, CX
+	ADDQ         $0x00000100, R9
+	ADDQ         $0x00000008, R10
+	DECQ         R12
 	JNZ          oneWholeQ4KAVX2_block
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
@@ -5363,9 +5778,9 @@ oneWholeQ4KAVX2_block:
 	VADDPS       X2, X1, X1
 	VMOVSHDUP    X1, X2
 	VADDSS       X2, X1, X1
-	VMOVSS       X1, (R8)
-	ADDQ         $0x00000004, R8
-	DECQ         R9
+	VMOVSS       X1, (DI)
+	ADDQ         $0x00000004, DI
+	DECQ         R8
 	JNZ          oneWholeQ4KAVX2_row
 	VZEROUPPER
 	RET
@@ -5416,64 +5831,70 @@ TEXT ·apartShortIQ4NLAVX2(SB), NOSPLIT, $0-32
 	MOVQ    src+8(FP), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
+	VMOVUPS avx2iq4<>+0(SB), Y1
 	MOVQ    eights+16(FP), DX
 
 apartShortIQ4NLAVX2_eight:
-	VMOVDQU     2(CX), X1
-	VINSERTI128 $0x01, 74(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VMOVDQU     2(CX), X2
+	VINSERTI128 $0x01, 74(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, (AX)
-	VMOVDQU     Y2, 32(AX)
-	VMOVDQU     20(CX), X1
-	VINSERTI128 $0x01, 92(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, (AX)
+	VMOVDQU     Y3, 32(AX)
+	VMOVDQU     20(CX), X2
+	VINSERTI128 $0x01, 92(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 64(AX)
-	VMOVDQU     Y2, 96(AX)
-	VMOVDQU     38(CX), X1
-	VINSERTI128 $0x01, 110(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 64(AX)
+	VMOVDQU     Y3, 96(AX)
+	VMOVDQU     38(CX), X2
+	VINSERTI128 $0x01, 110(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 128(AX)
-	VMOVDQU     Y2, 160(AX)
-	VMOVDQU     56(CX), X1
-	VINSERTI128 $0x01, 128(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 128(AX)
+	VMOVDQU     Y3, 160(AX)
+	VMOVDQU     56(CX), X2
+	VINSERTI128 $0x01, 128(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 192(AX)
-	VMOVDQU     Y2, 224(AX)
-	VPXOR       X1, X1, X1
-	VPINSRW     $0x00, (CX), X1, X1
-	VPINSRW     $0x01, 18(CX), X1, X1
-	VPINSRW     $0x02, 36(CX), X1, X1
-	VPINSRW     $0x03, 54(CX), X1, X1
-	VPINSRW     $0x04, 72(CX), X1, X1
-	VPINSRW     $0x05, 90(CX), X1, X1
-	VPINSRW     $0x06, 108(CX), X1, X1
-	VPINSRW     $0x07, 126(CX), X1, X1
-	VCVTPH2PS   X1, Y1
-	VMOVUPS     Y1, 256(AX)
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 192(AX)
+	VMOVDQU     Y3, 224(AX)
+	MOVWQZX     54(CX), BX
+	MOVWQZX     36(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     18(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     (CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     126(CX), SI
+	MOVWQZX     108(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     90(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	MOVWQZX     72(CX), DI
+	SHLQ        $0x10, SI
+	ORQ         DI, SI
+	VMOVQ       BX, X2
+	VPINSRQ     $0x01, SI, X2, X2
+	VCVTPH2PS   X2, Y2
+	VMOVUPS     Y2, 256(AX)
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000140, AX
 	DECQ        DX
@@ -5482,59 +5903,64 @@ apartShortIQ4NLAVX2_eight:
 	TESTQ       DX, DX
 	JZ          apartShortIQ4NLAVX2_whole
 	SUBQ        DX, CX
-	VMOVDQU     2(CX), X1
-	VINSERTI128 $0x01, 74(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VMOVDQU     2(CX), X2
+	VINSERTI128 $0x01, 74(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, (AX)
-	VMOVDQU     Y2, 32(AX)
-	VMOVDQU     20(CX), X1
-	VINSERTI128 $0x01, 92(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, (AX)
+	VMOVDQU     Y3, 32(AX)
+	VMOVDQU     20(CX), X2
+	VINSERTI128 $0x01, 92(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 64(AX)
-	VMOVDQU     Y2, 96(AX)
-	VMOVDQU     38(CX), X1
-	VINSERTI128 $0x01, 110(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 64(AX)
+	VMOVDQU     Y3, 96(AX)
+	VMOVDQU     38(CX), X2
+	VINSERTI128 $0x01, 110(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 128(AX)
-	VMOVDQU     Y2, 160(AX)
-	VMOVDQU     56(CX), X1
-	VINSERTI128 $0x01, 128(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 128(AX)
+	VMOVDQU     Y3, 160(AX)
+	VMOVDQU     56(CX), X2
+	VINSERTI128 $0x01, 128(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2iq4<>+0(SB), Y0
-	VPSHUFB     Y1, Y0, Y1
-	VMOVUPS     avx2iq4<>+0(SB), Y0
-	VPSHUFB     Y2, Y0, Y2
-	VMOVDQU     Y1, 192(AX)
-	VMOVDQU     Y2, 224(AX)
-	VPXOR       X0, X0, X0
-	VPINSRW     $0x00, (CX), X0, X0
-	VPINSRW     $0x01, 18(CX), X0, X0
-	VPINSRW     $0x02, 36(CX), X0, X0
-	VPINSRW     $0x03, 54(CX), X0, X0
-	VPINSRW     $0x04, 72(CX), X0, X0
-	VPINSRW     $0x05, 90(CX), X0, X0
-	VPINSRW     $0x06, 108(CX), X0, X0
-	VPINSRW     $0x07, 126(CX), X0, X0
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 192(AX)
+	VMOVDQU     Y3, 224(AX)
+	MOVWQZX     54(CX), DX
+	MOVWQZX     36(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     18(CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     (CX), BX
+	SHLQ        $0x10, DX
+	ORQ         BX, DX
+	MOVWQZX     126(CX), BX
+	MOVWQZX     108(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     90(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	MOVWQZX     72(CX), SI
+	SHLQ        $0x10, BX
+	ORQ         SI, BX
+	VMOVQ       DX, X0
+	VPINSRQ     $0x01, BX, X0, X0
 	VCVTPH2PS   X0, Y0
 	VMOVUPS     Y0, 256(AX)
 	ADDQ        $0x00000090, CX
@@ -5986,114 +6412,120 @@ TEXT ·oneShortIQ4NLAVX2(SB), NOSPLIT, $0-8
 	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
+	VMOVUPS avx2iq4<>+0(SB), Y2
 	MOVQ    48(AX), DX
-	MOVQ    64(AX), BX
+	MOVQ    56(AX), BX
 	MOVQ    8(AX), SI
 
 oneShortIQ4NLAVX2_row:
 	MOVQ  24(AX), DI
-	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
 	MOVQ  16(AX), R8
 
 oneShortIQ4NLAVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     2(CX), X3
-	VINSERTI128 $0x01, 74(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
+	VMOVDQU     2(CX), X4
+	VINSERTI128 $0x01, 74(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y5
-	VPSHUFB     Y3, Y5, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y5
-	VPSHUFB     Y4, Y5, Y4
-	VPABSB      (DI), Y5
-	VPSIGNB     (DI), Y3, Y3
-	VPMADDUBSW  Y3, Y5, Y5
-	VPMADDWD    Y1, Y5, Y5
-	VPABSB      32(DI), Y3
-	VPSIGNB     32(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y5, Y5
-	VMOVDQU     20(CX), X3
-	VINSERTI128 $0x01, 92(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y6
-	VPSHUFB     Y3, Y6, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y6
-	VPSHUFB     Y4, Y6, Y4
-	VPABSB      64(DI), Y6
-	VPSIGNB     64(DI), Y3, Y3
-	VPMADDUBSW  Y3, Y6, Y6
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      (DI), Y6
+	VPSIGNB     (DI), Y4, Y4
+	VPMADDUBSW  Y4, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPABSB      96(DI), Y3
-	VPSIGNB     96(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y6, Y6
-	VMOVDQU     38(CX), X3
-	VINSERTI128 $0x01, 110(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
+	VPABSB      32(DI), Y4
+	VPSIGNB     32(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y6, Y6
+	VMOVDQU     20(CX), X4
+	VINSERTI128 $0x01, 92(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y3, Y7, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y4, Y7, Y4
-	VPABSB      128(DI), Y7
-	VPSIGNB     128(DI), Y3, Y3
-	VPMADDUBSW  Y3, Y7, Y7
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      64(DI), Y7
+	VPSIGNB     64(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y7, Y7
 	VPMADDWD    Y1, Y7, Y7
-	VPABSB      160(DI), Y3
-	VPSIGNB     160(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y7, Y7
-	VMOVDQU     56(CX), X3
-	VINSERTI128 $0x01, 128(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
+	VPABSB      96(DI), Y4
+	VPSIGNB     96(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y7, Y7
+	VMOVDQU     38(CX), X4
+	VINSERTI128 $0x01, 110(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y3, Y8, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y4, Y8, Y4
-	VPABSB      192(DI), Y8
-	VPSIGNB     192(DI), Y3, Y3
-	VPMADDUBSW  Y3, Y8, Y8
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      128(DI), Y8
+	VPSIGNB     128(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y8, Y8
 	VPMADDWD    Y1, Y8, Y8
-	VPABSB      224(DI), Y3
-	VPSIGNB     224(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y8, Y8
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDD      Y4, Y3, Y3
-	VPUNPCKLDQ  Y8, Y7, Y4
-	VPUNPCKHDQ  Y8, Y7, Y5
+	VPABSB      160(DI), Y4
+	VPSIGNB     160(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y8, Y8
+	VMOVDQU     56(CX), X4
+	VINSERTI128 $0x01, 128(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      192(DI), Y9
+	VPSIGNB     192(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y9, Y9
+	VPMADDWD    Y1, Y9, Y9
+	VPABSB      224(DI), Y4
+	VPSIGNB     224(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y9, Y9
+	VPUNPCKLDQ  Y7, Y6, Y4
+	VPUNPCKHDQ  Y7, Y6, Y5
 	VPADDD      Y5, Y4, Y4
-	VPUNPCKLQDQ Y4, Y3, Y5
-	VPUNPCKHQDQ Y4, Y3, Y3
-	VPADDD      Y3, Y5, Y5
-	VCVTDQ2PS   Y5, Y5
-	VPXOR       X3, X3, X3
-	VPINSRW     $0x00, (CX), X3, X3
-	VPINSRW     $0x01, 18(CX), X3, X3
-	VPINSRW     $0x02, 36(CX), X3, X3
-	VPINSRW     $0x03, 54(CX), X3, X3
-	VPINSRW     $0x04, 72(CX), X3, X3
-	VPINSRW     $0x05, 90(CX), X3, X3
-	VPINSRW     $0x06, 108(CX), X3, X3
-	VPINSRW     $0x07, 126(CX), X3, X3
-	VCVTPH2PS   X3, Y3
-	VMULPS      256(DI), Y3, Y3
-	VMULPS      Y3, Y5, Y5
-	VADDPS      Y5, Y2, Y2
+	VPUNPCKLDQ  Y9, Y8, Y5
+	VPUNPCKHDQ  Y9, Y8, Y6
+	VPADDD      Y6, Y5, Y5
+	VPUNPCKLQDQ Y5, Y4, Y6
+	VPUNPCKHQDQ Y5, Y4, Y4
+	VPADDD      Y4, Y6, Y6
+	VCVTDQ2PS   Y6, Y6
+	MOVWQZX     54(CX), R9
+	MOVWQZX     36(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     18(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     (CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     126(CX), R10
+	MOVWQZX     108(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     90(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	MOVWQZX     72(CX), R11
+	SHLQ        $0x10, R10
+	ORQ         R11, R10
+	VMOVQ       R9, X4
+	VPINSRQ     $0x01, R10, X4, X4
+	VCVTPH2PS   X4, Y4
+	VMULPS      256(DI), Y4, Y4
+	VMULPS      Y4, Y6, Y6
+	VADDPS      Y6, Y3, Y3
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000160, DI
 	DECQ        R8
@@ -6101,115 +6533,120 @@ oneShortIQ4NLAVX2_eight:
 	TESTQ       BX, BX
 	JZ          oneShortIQ4NLAVX2_whole
 	SUBQ        BX, CX
-	VMOVDQU     2(CX), X3
-	VINSERTI128 $0x01, 74(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
+	VMOVDQU     2(CX), X4
+	VINSERTI128 $0x01, 74(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y5
-	VPSHUFB     Y3, Y5, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y5
-	VPSHUFB     Y4, Y5, Y4
-	VPABSB      (DI), Y5
-	VPSIGNB     (DI), Y3, Y3
-	VPMADDUBSW  Y3, Y5, Y5
-	VPMADDWD    Y1, Y5, Y5
-	VPABSB      32(DI), Y3
-	VPSIGNB     32(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y5, Y5
-	VMOVDQU     20(CX), X3
-	VINSERTI128 $0x01, 92(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y6
-	VPSHUFB     Y3, Y6, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y6
-	VPSHUFB     Y4, Y6, Y4
-	VPABSB      64(DI), Y6
-	VPSIGNB     64(DI), Y3, Y3
-	VPMADDUBSW  Y3, Y6, Y6
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      (DI), Y6
+	VPSIGNB     (DI), Y4, Y4
+	VPMADDUBSW  Y4, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPABSB      96(DI), Y3
-	VPSIGNB     96(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y6, Y6
-	VMOVDQU     38(CX), X3
-	VINSERTI128 $0x01, 110(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
+	VPABSB      32(DI), Y4
+	VPSIGNB     32(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y6, Y6
+	VMOVDQU     20(CX), X4
+	VINSERTI128 $0x01, 92(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y3, Y7, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y7
-	VPSHUFB     Y4, Y7, Y4
-	VPABSB      128(DI), Y7
-	VPSIGNB     128(DI), Y3, Y3
-	VPMADDUBSW  Y3, Y7, Y7
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      64(DI), Y7
+	VPSIGNB     64(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y7, Y7
 	VPMADDWD    Y1, Y7, Y7
-	VPABSB      160(DI), Y3
-	VPSIGNB     160(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y7, Y7
-	VMOVDQU     56(CX), X3
-	VINSERTI128 $0x01, 128(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
+	VPABSB      96(DI), Y4
+	VPSIGNB     96(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y7, Y7
+	VMOVDQU     38(CX), X4
+	VINSERTI128 $0x01, 110(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y3, Y8, Y3
-	VMOVUPS     avx2iq4<>+0(SB), Y8
-	VPSHUFB     Y4, Y8, Y4
-	VPABSB      192(DI), Y8
-	VPSIGNB     192(DI), Y3, Y3
-	VPMADDUBSW  Y3, Y8, Y8
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      128(DI), Y8
+	VPSIGNB     128(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y8, Y8
 	VPMADDWD    Y1, Y8, Y8
-	VPABSB      224(DI), Y3
-	VPSIGNB     224(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPADDD      Y3, Y8, Y8
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDD      Y4, Y3, Y3
-	VPUNPCKLDQ  Y8, Y7, Y4
-	VPUNPCKHDQ  Y8, Y7, Y5
+	VPABSB      160(DI), Y4
+	VPSIGNB     160(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y8, Y8
+	VMOVDQU     56(CX), X4
+	VINSERTI128 $0x01, 128(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPABSB      192(DI), Y9
+	VPSIGNB     192(DI), Y4, Y4
+	VPMADDUBSW  Y4, Y9, Y9
+	VPMADDWD    Y1, Y9, Y9
+	VPABSB      224(DI), Y4
+	VPSIGNB     224(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPADDD      Y4, Y9, Y9
+	VPUNPCKLDQ  Y7, Y6, Y4
+	VPUNPCKHDQ  Y7, Y6, Y5
 	VPADDD      Y5, Y4, Y4
-	VPUNPCKLQDQ Y4, Y3, Y5
-	VPUNPCKHQDQ Y4, Y3, Y3
-	VPADDD      Y3, Y5, Y5
-	VCVTDQ2PS   Y5, Y5
-	VPXOR       X3, X3, X3
-	VPINSRW     $0x00, (CX), X3, X3
-	VPINSRW     $0x01, 18(CX), X3, X3
-	VPINSRW     $0x02, 36(CX), X3, X3
-	VPINSRW     $0x03, 54(CX), X3, X3
-	VPINSRW     $0x04, 72(CX), X3, X3
-	VPINSRW     $0x05, 90(CX), X3, X3
-	VPINSRW     $0x06, 108(CX), X3, X3
-	VPINSRW     $0x07, 126(CX), X3, X3
-	VCVTPH2PS   X3, Y3
-	VMULPS      256(DI), Y3, Y3
-	VMULPS      Y3, Y5, Y5
-	VMOVDQU     352(DI), Y3
-	VPERMPS     Y5, Y3, Y5
-	VANDPS      384(DI), Y5, Y5
-	VADDPS      Y5, Y2, Y2
+	VPUNPCKLDQ  Y9, Y8, Y5
+	VPUNPCKHDQ  Y9, Y8, Y6
+	VPADDD      Y6, Y5, Y5
+	VPUNPCKLQDQ Y5, Y4, Y6
+	VPUNPCKHQDQ Y5, Y4, Y4
+	VPADDD      Y4, Y6, Y6
+	VCVTDQ2PS   Y6, Y6
+	MOVWQZX     54(CX), R8
+	MOVWQZX     36(CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     18(CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     (CX), R9
+	SHLQ        $0x10, R8
+	ORQ         R9, R8
+	MOVWQZX     126(CX), R9
+	MOVWQZX     108(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     90(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	MOVWQZX     72(CX), R10
+	SHLQ        $0x10, R9
+	ORQ         R10, R9
+	VMOVQ       R8, X4
+	VPINSRQ     $0x01, R9, X4, X4
+	VCVTPH2PS   X4, Y4
+	VMULPS      256(DI), Y4, Y4
+	VMULPS      Y4, Y6, Y6
+	VMOVDQU     352(DI), Y4
+	VPERMPS     Y6, Y4, Y6
+	VANDPS      384(DI), Y6, Y6
+	VADDPS      Y6, Y3, Y3
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000160, DI
 
 oneShortIQ4NLAVX2_whole:
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VADDPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VADDSS       X3, X2, X2
-	VMOVSS       X2, (DX)
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDSS       X4, X3, X3
+	VMOVSS       X3, (DX)
 	ADDQ         $0x00000004, DX
 	DECQ         SI
 	JNZ          oneShortIQ4NLAVX2_row
@@ -6448,152 +6885,143 @@ wholeIQ4XSAVX2_block:
 // Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeIQ4XSAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), CX
-	MOVQ    (AX), DX
+	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    48(AX), BX
-	MOVQ    8(AX), SI
+	VMOVUPS avx2iq4<>+0(SB), Y1
+	MOVQ    48(AX), DX
+	MOVQ    8(AX), BX
 
 oneWholeIQ4XSAVX2_row:
-	MOVQ  24(AX), DI
-	MOVQ  32(AX), R8
-	MOVQ  40(AX), R9
-	VPXOR Y1, Y1, Y1
-	MOVQ  16(AX), R9
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	MOVQ  40(AX), R8
+	VPXOR Y2, Y2, Y2
+	MOVQ  16(AX), R8
 
 oneWholeIQ4XSAVX2_block:
-	PREFETCHT0   4096(DX)
-	PREFETCHT0   4160(DX)
-	PREFETCHT0   4224(DX)
-	VPBROADCASTD 4(DX), Y2
-	VPSRLVD      avx2fours<>+0(SB), Y2, Y2
-	VPAND        avx2lowf<>+0(SB), Y2, Y2
-	VPBROADCASTW 2(DX), Y3
-	VPSRLVD      avx2twos<>+0(SB), Y3, Y3
-	VPAND        avx2low3<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y3, Y3
-	VPOR         Y3, Y2, Y2
-	VPSUBD       avx2less20<>+0(SB), Y2, Y2
-	VPSLLD       $0x10, Y2, Y3
-	VPBLENDW     $0xaa, Y3, Y2, Y2
-	VMOVDQU      Y2, (CX)
-	VBROADCASTSS (R8), X3
-	VPBROADCASTW (DX), X2
-	VCVTPH2PS    X2, X2
-	VMULPS       X3, X2, X2
-	VBROADCASTSS X2, Y2
-	VMOVDQU      8(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y5
-	VPSHUFB      Y3, Y5, Y3
-	VPABSB       (DI), Y5
-	VPSIGNB      (DI), Y3, Y3
-	VPMADDUBSW   Y3, Y5, Y5
-	VPBROADCASTD (CX), Y3
-	VPMADDWD     Y3, Y5, Y5
-	VMOVDQU      24(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y6
-	VPSHUFB      Y3, Y6, Y3
-	VPABSB       32(DI), Y6
-	VPSIGNB      32(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y6, Y6
+	PREFETCHT0   4096(CX)
+	PREFETCHT0   4160(CX)
+	PREFETCHT0   4224(CX)
 	VPBROADCASTD 4(CX), Y3
-	VPMADDWD     Y3, Y6, Y6
-	VMOVDQU      40(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y7
-	VPSHUFB      Y3, Y7, Y3
-	VPABSB       64(DI), Y7
-	VPSIGNB      64(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y7, Y7
-	VPBROADCASTD 8(CX), Y3
-	VPMADDWD     Y3, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VMOVDQU      56(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y7
-	VPSHUFB      Y3, Y7, Y3
-	VPABSB       96(DI), Y7
-	VPSIGNB      96(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y7, Y7
-	VPBROADCASTD 12(CX), Y3
-	VPMADDWD     Y3, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VMOVDQU      72(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y7
-	VPSHUFB      Y3, Y7, Y3
-	VPABSB       128(DI), Y7
-	VPSIGNB      128(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y7, Y7
-	VPBROADCASTD 16(CX), Y3
-	VPMADDWD     Y3, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VMOVDQU      88(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y7
-	VPSHUFB      Y3, Y7, Y3
-	VPABSB       160(DI), Y7
-	VPSIGNB      160(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y7, Y7
-	VPBROADCASTD 20(CX), Y3
-	VPMADDWD     Y3, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VMOVDQU      104(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y7
-	VPSHUFB      Y3, Y7, Y3
-	VPABSB       192(DI), Y7
-	VPSIGNB      192(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y7, Y7
-	VPBROADCASTD 24(CX), Y3
-	VPMADDWD     Y3, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VMOVDQU      120(DX), X4
-	VPSRLW       $0x04, X4, X3
-	VINSERTI128  $0x01, X3, Y4, Y3
-	VPAND        Y0, Y3, Y3
-	VMOVUPS      avx2iq4<>+0(SB), Y7
-	VPSHUFB      Y3, Y7, Y3
-	VPABSB       224(DI), Y7
-	VPSIGNB      224(DI), Y3, Y3
-	VPMADDUBSW   Y3, Y7, Y7
-	VPBROADCASTD 28(CX), Y3
-	VPMADDWD     Y3, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y2, Y5, Y5
-	VADDPS       Y5, Y1, Y1
-	ADDQ         $0x00000088, DX
-	ADDQ         $0x00000100, DI
-	ADDQ         $0x00000008, R8
-	DECQ         R9
+	VPSRLVD      avx2fours<>+0(SB), Y3, Y3
+	VPAND        avx2lowf<>+0(SB), Y3, Y3
+	VPBROADCASTW 2(CX), Y4
+	VPSRLVD      avx2twos<>+0(SB), Y4, Y4
+	VPAND        avx2low3<>+0(SB), Y4, Y4
+	VPSLLD       $0x04, Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VPSUBD       avx2less20<>+0(SB), Y3, Y3
+	VPACKSSDW    Y3, Y3, Y3
+	VPERMQ       $0x88, Y3, Y3
+	VBROADCASTSS (DI), X5
+	VPBROADCASTW (CX), X4
+	VCVTPH2PS    X4, X4
+	VMULPS       X5, X4, X4
+	VBROADCASTSS X4, Y4
+	VMOVDQU      8(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       (SI), Y7
+	VPSIGNB      (SI), Y6, Y6
+	VPMADDUBSW   Y6, Y7, Y7
+	VPSHUFB      avx2word0<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y7, Y7
+	VMOVDQU      24(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       32(SI), Y8
+	VPSIGNB      32(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPSHUFB      avx2word1<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y8, Y8
+	VMOVDQU      40(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       64(SI), Y9
+	VPSIGNB      64(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPSHUFB      avx2word2<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VMOVDQU      56(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       96(SI), Y9
+	VPSIGNB      96(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPSHUFB      avx2word3<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      72(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       128(SI), Y9
+	VPSIGNB      128(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPSHUFB      avx2word4<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VMOVDQU      88(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       160(SI), Y9
+	VPSIGNB      160(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPSHUFB      avx2word5<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      104(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       192(SI), Y9
+	VPSIGNB      192(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPSHUFB      avx2word6<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VMOVDQU      120(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VINSERTI128  $0x01, X6, Y5, Y6
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y6, Y1, Y6
+	VPABSB       224(SI), Y9
+	VPSIGNB      224(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPSHUFB      avx2word7<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y4, Y7, Y7
+	VADDPS       Y7, Y2, Y2
+	ADDQ         $0x00000088, CX
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x00000008, DI
+	DECQ         R8
 	JNZ          oneWholeIQ4XSAVX2_block
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VMOVHLPS     X1, X1, X2
-	VADDPS       X2, X1, X1
-	VMOVSHDUP    X1, X2
-	VADDSS       X2, X1, X1
-	VMOVSS       X1, (BX)
-	ADDQ         $0x00000004, BX
-	DECQ         SI
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         BX
 	JNZ          oneWholeIQ4XSAVX2_row
 	VZEROUPPER
 	RET
@@ -6663,72 +7091,65 @@ TEXT ·apartShortMXFP4AVX2(SB), NOSPLIT, $0-32
 	MOVQ    src+8(FP), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
+	VMOVUPS avx2halvesLeast<>+0(SB), Y1
 	LEAQ    avx2powersOfTwo<>+0(SB), DX
 	MOVQ    eights+16(FP), BX
 
 apartShortMXFP4AVX2_eight:
-	VMOVDQU     1(CX), X1
-	VINSERTI128 $0x01, 69(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VMOVDQU     1(CX), X2
+	VINSERTI128 $0x01, 69(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, (AX)
-	VMOVDQU     Y2, 32(AX)
-	VMOVDQU     18(CX), X1
-	VINSERTI128 $0x01, 86(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, (AX)
+	VMOVDQU     Y3, 32(AX)
+	VMOVDQU     18(CX), X2
+	VINSERTI128 $0x01, 86(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 64(AX)
-	VMOVDQU     Y2, 96(AX)
-	VMOVDQU     35(CX), X1
-	VINSERTI128 $0x01, 103(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 64(AX)
+	VMOVDQU     Y3, 96(AX)
+	VMOVDQU     35(CX), X2
+	VINSERTI128 $0x01, 103(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 128(AX)
-	VMOVDQU     Y2, 160(AX)
-	VMOVDQU     52(CX), X1
-	VINSERTI128 $0x01, 120(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 128(AX)
+	VMOVDQU     Y3, 160(AX)
+	VMOVDQU     52(CX), X2
+	VINSERTI128 $0x01, 120(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 192(AX)
-	VMOVDQU     Y2, 224(AX)
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 192(AX)
+	VMOVDQU     Y3, 224(AX)
 	MOVBQZX     (CX), SI
-	VMOVD       (DX)(SI*4), X1
-	MOVBQZX     17(CX), SI
-	VPINSRD     $0x01, (DX)(SI*4), X1, X1
-	MOVBQZX     34(CX), SI
-	VPINSRD     $0x02, (DX)(SI*4), X1, X1
-	MOVBQZX     51(CX), SI
-	VPINSRD     $0x03, (DX)(SI*4), X1, X1
-	MOVBQZX     68(CX), SI
 	VMOVD       (DX)(SI*4), X2
-	MOVBQZX     85(CX), SI
+	MOVBQZX     17(CX), SI
 	VPINSRD     $0x01, (DX)(SI*4), X2, X2
-	MOVBQZX     102(CX), SI
+	MOVBQZX     34(CX), SI
 	VPINSRD     $0x02, (DX)(SI*4), X2, X2
-	MOVBQZX     119(CX), SI
+	MOVBQZX     51(CX), SI
 	VPINSRD     $0x03, (DX)(SI*4), X2, X2
-	VINSERTI128 $0x01, X2, Y1, Y1
-	VMOVUPS     Y1, 256(AX)
+	MOVBQZX     68(CX), SI
+	VMOVD       (DX)(SI*4), X3
+	MOVBQZX     85(CX), SI
+	VPINSRD     $0x01, (DX)(SI*4), X3, X3
+	MOVBQZX     102(CX), SI
+	VPINSRD     $0x02, (DX)(SI*4), X3, X3
+	MOVBQZX     119(CX), SI
+	VPINSRD     $0x03, (DX)(SI*4), X3, X3
+	VINSERTI128 $0x01, X3, Y2, Y2
+	VMOVUPS     Y2, 256(AX)
 	ADDQ        $0x00000088, CX
 	ADDQ        $0x00000140, AX
 	DECQ        BX
@@ -6737,50 +7158,42 @@ apartShortMXFP4AVX2_eight:
 	TESTQ       BX, BX
 	JZ          apartShortMXFP4AVX2_whole
 	SUBQ        BX, CX
-	VMOVDQU     1(CX), X1
-	VINSERTI128 $0x01, 69(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VMOVDQU     1(CX), X2
+	VINSERTI128 $0x01, 69(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, (AX)
-	VMOVDQU     Y2, 32(AX)
-	VMOVDQU     18(CX), X1
-	VINSERTI128 $0x01, 86(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, (AX)
+	VMOVDQU     Y3, 32(AX)
+	VMOVDQU     18(CX), X2
+	VINSERTI128 $0x01, 86(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 64(AX)
-	VMOVDQU     Y2, 96(AX)
-	VMOVDQU     35(CX), X1
-	VINSERTI128 $0x01, 103(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 64(AX)
+	VMOVDQU     Y3, 96(AX)
+	VMOVDQU     35(CX), X2
+	VINSERTI128 $0x01, 103(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y1, Y3, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y3
-	VPSHUFB     Y2, Y3, Y2
-	VMOVDQU     Y1, 128(AX)
-	VMOVDQU     Y2, 160(AX)
-	VMOVDQU     52(CX), X1
-	VINSERTI128 $0x01, 120(CX), Y1, Y1
-	VPSRLW      $0x04, Y1, Y2
-	VPAND       Y0, Y1, Y1
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 128(AX)
+	VMOVDQU     Y3, 160(AX)
+	VMOVDQU     52(CX), X2
+	VINSERTI128 $0x01, 120(CX), Y2, Y2
+	VPSRLW      $0x04, Y2, Y3
 	VPAND       Y0, Y2, Y2
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y0
-	VPSHUFB     Y1, Y0, Y1
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y0
-	VPSHUFB     Y2, Y0, Y2
-	VMOVDQU     Y1, 192(AX)
-	VMOVDQU     Y2, 224(AX)
+	VPAND       Y0, Y3, Y3
+	VPSHUFB     Y2, Y1, Y2
+	VPSHUFB     Y3, Y1, Y3
+	VMOVDQU     Y2, 192(AX)
+	VMOVDQU     Y3, 224(AX)
 	MOVBQZX     (CX), BX
 	VMOVD       (DX)(BX*4), X0
 	MOVBQZX     17(CX), BX
@@ -6805,6 +7218,16 @@ apartShortMXFP4AVX2_eight:
 apartShortMXFP4AVX2_whole:
 	VZEROUPPER
 	RET
+
+DATA avx2halvesLeast<>+0(SB)/4, $0x0f0e0d0c
+DATA avx2halvesLeast<>+4(SB)/4, $0x18141210
+DATA avx2halvesLeast<>+8(SB)/4, $0x090a0b0c
+DATA avx2halvesLeast<>+12(SB)/4, $0x00040608
+DATA avx2halvesLeast<>+16(SB)/4, $0x0f0e0d0c
+DATA avx2halvesLeast<>+20(SB)/4, $0x18141210
+DATA avx2halvesLeast<>+24(SB)/4, $0x090a0b0c
+DATA avx2halvesLeast<>+28(SB)/4, $0x00040608
+GLOBL avx2halvesLeast<>(SB), RODATA|NOPTR, $32
 
 DATA avx2powersOfTwo<>+0(SB)/4, $0x00200000
 DATA avx2powersOfTwo<>+4(SB)/4, $0x00400000
@@ -7063,16 +7486,6 @@ DATA avx2powersOfTwo<>+1012(SB)/4, $0x7e000000
 DATA avx2powersOfTwo<>+1016(SB)/4, $0x7e800000
 DATA avx2powersOfTwo<>+1020(SB)/4, $0x7fc00000
 GLOBL avx2powersOfTwo<>(SB), RODATA|NOPTR, $1024
-
-DATA avx2halvesLeast<>+0(SB)/4, $0x0f0e0d0c
-DATA avx2halvesLeast<>+4(SB)/4, $0x18141210
-DATA avx2halvesLeast<>+8(SB)/4, $0x090a0b0c
-DATA avx2halvesLeast<>+12(SB)/4, $0x00040608
-DATA avx2halvesLeast<>+16(SB)/4, $0x0f0e0d0c
-DATA avx2halvesLeast<>+20(SB)/4, $0x18141210
-DATA avx2halvesLeast<>+24(SB)/4, $0x090a0b0c
-DATA avx2halvesLeast<>+28(SB)/4, $0x00040608
-GLOBL avx2halvesLeast<>(SB), RODATA|NOPTR, $32
 
 // func manyShortMXFP4AVX2(a *byte)
 // Requires: AVX, AVX2
@@ -7370,103 +7783,96 @@ TEXT ·oneShortMXFP4AVX2(SB), NOSPLIT, $0-8
 	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
 	VMOVUPS avx2pair10001<>+0(SB), Y1
+	VMOVUPS avx2halvesLeast<>+0(SB), Y2
 	LEAQ    avx2powersOfTwo<>+0(SB), DX
 	MOVQ    48(AX), BX
-	MOVQ    64(AX), SI
+	MOVQ    56(AX), SI
 	MOVQ    8(AX), DI
 
 oneShortMXFP4AVX2_row:
 	MOVQ  24(AX), R8
-	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
 	MOVQ  16(AX), R9
 
 oneShortMXFP4AVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     1(CX), X3
-	VINSERTI128 $0x01, 69(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
-	VPSHUFB     Y3, Y5, Y3
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
-	VPSHUFB     Y4, Y5, Y4
-	VPMADDUBSW  (R8), Y3, Y3
-	VPMADDUBSW  32(R8), Y4, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VMOVDQU     18(CX), X4
-	VINSERTI128 $0x01, 86(CX), Y4, Y4
+	VMOVDQU     1(CX), X4
+	VINSERTI128 $0x01, 69(CX), Y4, Y4
 	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
 	VPAND       Y0, Y5, Y5
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
-	VPSHUFB     Y4, Y6, Y4
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
-	VPSHUFB     Y5, Y6, Y5
-	VPMADDUBSW  64(R8), Y4, Y4
-	VPMADDUBSW  96(R8), Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPMADDUBSW  (R8), Y4, Y4
+	VPMADDUBSW  32(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
-	VMOVDQU     35(CX), X5
-	VINSERTI128 $0x01, 103(CX), Y5, Y5
+	VMOVDQU     18(CX), X5
+	VINSERTI128 $0x01, 86(CX), Y5, Y5
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
-	VPSHUFB     Y5, Y7, Y5
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
-	VPSHUFB     Y6, Y7, Y6
-	VPMADDUBSW  128(R8), Y5, Y5
-	VPMADDUBSW  160(R8), Y6, Y6
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y6, Y2, Y6
+	VPMADDUBSW  64(R8), Y5, Y5
+	VPMADDUBSW  96(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
 	VPMADDWD    Y1, Y5, Y5
-	VMOVDQU     52(CX), X6
-	VINSERTI128 $0x01, 120(CX), Y6, Y6
+	VMOVDQU     35(CX), X6
+	VINSERTI128 $0x01, 103(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
-	VPSHUFB     Y6, Y8, Y6
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
-	VPSHUFB     Y7, Y8, Y7
-	VPMADDUBSW  192(R8), Y6, Y6
-	VPMADDUBSW  224(R8), Y7, Y7
+	VPSHUFB     Y6, Y2, Y6
+	VPSHUFB     Y7, Y2, Y7
+	VPMADDUBSW  128(R8), Y6, Y6
+	VPMADDUBSW  160(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDD      Y3, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDD      Y4, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPADDD      320(R8), Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VMOVDQU     52(CX), X7
+	VINSERTI128 $0x01, 120(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y8
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y8, Y8
+	VPSHUFB     Y7, Y2, Y7
+	VPSHUFB     Y8, Y2, Y8
+	VPMADDUBSW  192(R8), Y7, Y7
+	VPMADDUBSW  224(R8), Y8, Y8
+	VPADDW      Y8, Y7, Y7
+	VPMADDWD    Y1, Y7, Y7
+	VPUNPCKLDQ  Y5, Y4, Y8
+	VPUNPCKHDQ  Y5, Y4, Y4
+	VPADDD      Y4, Y8, Y8
+	VPUNPCKLDQ  Y7, Y6, Y4
+	VPUNPCKHDQ  Y7, Y6, Y5
+	VPADDD      Y5, Y4, Y4
+	VPUNPCKLQDQ Y4, Y8, Y5
+	VPUNPCKHQDQ Y4, Y8, Y4
+	VPADDD      Y4, Y5, Y5
+	VPADDD      320(R8), Y5, Y5
+	VCVTDQ2PS   Y5, Y5
 	MOVBQZX     (CX), R10
-	VMOVD       (DX)(R10*4), X3
+	VMOVD       (DX)(R10*4), X4
 	MOVBQZX     17(CX), R10
-	VPINSRD     $0x01, (DX)(R10*4), X3, X3
+	VPINSRD     $0x01, (DX)(R10*4), X4, X4
 	MOVBQZX     34(CX), R10
-	VPINSRD     $0x02, (DX)(R10*4), X3, X3
+	VPINSRD     $0x02, (DX)(R10*4), X4, X4
 	MOVBQZX     51(CX), R10
-	VPINSRD     $0x03, (DX)(R10*4), X3, X3
+	VPINSRD     $0x03, (DX)(R10*4), X4, X4
 	MOVBQZX     68(CX), R10
-	VMOVD       (DX)(R10*4), X5
+	VMOVD       (DX)(R10*4), X6
 	MOVBQZX     85(CX), R10
-	VPINSRD     $0x01, (DX)(R10*4), X5, X5
+	VPINSRD     $0x01, (DX)(R10*4), X6, X6
 	MOVBQZX     102(CX), R10
-	VPINSRD     $0x02, (DX)(R10*4), X5, X5
+	VPINSRD     $0x02, (DX)(R10*4), X6, X6
 	MOVBQZX     119(CX), R10
-	VPINSRD     $0x03, (DX)(R10*4), X5, X5
-	VINSERTI128 $0x01, X5, Y3, Y3
-	VMULPS      256(R8), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VPINSRD     $0x03, (DX)(R10*4), X6, X6
+	VINSERTI128 $0x01, X6, Y4, Y4
+	VMULPS      256(R8), Y4, Y4
+	VMULPS      Y4, Y5, Y5
+	VADDPS      Y5, Y3, Y3
 	ADDQ        $0x00000088, CX
 	ADDQ        $0x00000160, R8
 	DECQ        R9
@@ -7474,103 +7880,95 @@ oneShortMXFP4AVX2_eight:
 	TESTQ       SI, SI
 	JZ          oneShortMXFP4AVX2_whole
 	SUBQ        SI, CX
-	VMOVDQU     1(CX), X3
-	VINSERTI128 $0x01, 69(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
-	VPSHUFB     Y3, Y5, Y3
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y5
-	VPSHUFB     Y4, Y5, Y4
-	VPMADDUBSW  (R8), Y3, Y3
-	VPMADDUBSW  32(R8), Y4, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VMOVDQU     18(CX), X4
-	VINSERTI128 $0x01, 86(CX), Y4, Y4
+	VMOVDQU     1(CX), X4
+	VINSERTI128 $0x01, 69(CX), Y4, Y4
 	VPSRLW      $0x04, Y4, Y5
 	VPAND       Y0, Y4, Y4
 	VPAND       Y0, Y5, Y5
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
-	VPSHUFB     Y4, Y6, Y4
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y6
-	VPSHUFB     Y5, Y6, Y5
-	VPMADDUBSW  64(R8), Y4, Y4
-	VPMADDUBSW  96(R8), Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPMADDUBSW  (R8), Y4, Y4
+	VPMADDUBSW  32(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
-	VMOVDQU     35(CX), X5
-	VINSERTI128 $0x01, 103(CX), Y5, Y5
+	VMOVDQU     18(CX), X5
+	VINSERTI128 $0x01, 86(CX), Y5, Y5
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
-	VPSHUFB     Y5, Y7, Y5
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y7
-	VPSHUFB     Y6, Y7, Y6
-	VPMADDUBSW  128(R8), Y5, Y5
-	VPMADDUBSW  160(R8), Y6, Y6
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y6, Y2, Y6
+	VPMADDUBSW  64(R8), Y5, Y5
+	VPMADDUBSW  96(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
 	VPMADDWD    Y1, Y5, Y5
-	VMOVDQU     52(CX), X6
-	VINSERTI128 $0x01, 120(CX), Y6, Y6
+	VMOVDQU     35(CX), X6
+	VINSERTI128 $0x01, 103(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
-	VPSHUFB     Y6, Y8, Y6
-	VMOVUPS     avx2halvesLeast<>+0(SB), Y8
-	VPSHUFB     Y7, Y8, Y7
-	VPMADDUBSW  192(R8), Y6, Y6
-	VPMADDUBSW  224(R8), Y7, Y7
+	VPSHUFB     Y6, Y2, Y6
+	VPSHUFB     Y7, Y2, Y7
+	VPMADDUBSW  128(R8), Y6, Y6
+	VPMADDUBSW  160(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDD      Y3, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDD      Y4, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPADDD      320(R8), Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VMOVDQU     52(CX), X7
+	VINSERTI128 $0x01, 120(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y8
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y8, Y8
+	VPSHUFB     Y7, Y2, Y7
+	VPSHUFB     Y8, Y2, Y8
+	VPMADDUBSW  192(R8), Y7, Y7
+	VPMADDUBSW  224(R8), Y8, Y8
+	VPADDW      Y8, Y7, Y7
+	VPMADDWD    Y1, Y7, Y7
+	VPUNPCKLDQ  Y5, Y4, Y8
+	VPUNPCKHDQ  Y5, Y4, Y4
+	VPADDD      Y4, Y8, Y8
+	VPUNPCKLDQ  Y7, Y6, Y4
+	VPUNPCKHDQ  Y7, Y6, Y5
+	VPADDD      Y5, Y4, Y4
+	VPUNPCKLQDQ Y4, Y8, Y5
+	VPUNPCKHQDQ Y4, Y8, Y4
+	VPADDD      Y4, Y5, Y5
+	VPADDD      320(R8), Y5, Y5
+	VCVTDQ2PS   Y5, Y5
 	MOVBQZX     (CX), R9
-	VMOVD       (DX)(R9*4), X3
+	VMOVD       (DX)(R9*4), X4
 	MOVBQZX     17(CX), R9
-	VPINSRD     $0x01, (DX)(R9*4), X3, X3
+	VPINSRD     $0x01, (DX)(R9*4), X4, X4
 	MOVBQZX     34(CX), R9
-	VPINSRD     $0x02, (DX)(R9*4), X3, X3
+	VPINSRD     $0x02, (DX)(R9*4), X4, X4
 	MOVBQZX     51(CX), R9
-	VPINSRD     $0x03, (DX)(R9*4), X3, X3
+	VPINSRD     $0x03, (DX)(R9*4), X4, X4
 	MOVBQZX     68(CX), R9
-	VMOVD       (DX)(R9*4), X5
+	VMOVD       (DX)(R9*4), X6
 	MOVBQZX     85(CX), R9
-	VPINSRD     $0x01, (DX)(R9*4), X5, X5
+	VPINSRD     $0x01, (DX)(R9*4), X6, X6
 	MOVBQZX     102(CX), R9
-	VPINSRD     $0x02, (DX)(R9*4), X5, X5
+	VPINSRD     $0x02, (DX)(R9*4), X6, X6
 	MOVBQZX     119(CX), R9
-	VPINSRD     $0x03, (DX)(R9*4), X5, X5
-	VINSERTI128 $0x01, X5, Y3, Y3
-	VMULPS      256(R8), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VMOVDQU     352(R8), Y3
-	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(R8), Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VPINSRD     $0x03, (DX)(R9*4), X6, X6
+	VINSERTI128 $0x01, X6, Y4, Y4
+	VMULPS      256(R8), Y4, Y4
+	VMULPS      Y4, Y5, Y5
+	VMOVDQU     352(R8), Y4
+	VPERMPS     Y5, Y4, Y5
+	VANDPS      384(R8), Y5, Y5
+	VADDPS      Y5, Y3, Y3
 	ADDQ        $0x00000088, CX
 	ADDQ        $0x00000160, R8
 
 oneShortMXFP4AVX2_whole:
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VADDPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VADDSS       X3, X2, X2
-	VMOVSS       X2, (BX)
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDSS       X4, X3, X3
+	VMOVSS       X3, (BX)
 	ADDQ         $0x00000004, BX
 	DECQ         DI
 	JNZ          oneShortMXFP4AVX2_row
@@ -7843,95 +8241,91 @@ GLOBL avx2lessWords200020<>(SB), RODATA|NOPTR, $32
 
 // func oneWholeQ3KAVX2(a *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·oneWholeQ3KAVX2(SB), NOSPLIT, $8-8
+TEXT ·oneWholeQ3KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), CX
-	MOVQ    (AX), DX
+	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    48(AX), BX
-	VMOVUPS avx2wordsInTurn<>+0(SB), Y0
-	MOVQ    8(AX), SI
+	MOVQ    48(AX), DX
+	MOVQ    8(AX), BX
 
 oneWholeQ3KAVX2_row:
-	MOVQ  24(AX), DI
-	MOVQ  32(AX), R8
-	MOVQ  40(AX), R9
-	VPXOR Y1, Y1, Y1
-	MOVQ  16(AX), R10
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	MOVQ  40(AX), R8
+	VPXOR Y0, Y0, Y0
+	MOVQ  16(AX), R9
 
 oneWholeQ3KAVX2_block:
-	PREFETCHT0   4096(DX)
-	PREFETCHT0   4160(DX)
-	MOVL         96(DX), R11
-	MOVL         100(DX), R12
-	MOVL         104(DX), R13
+	PREFETCHT0   4096(CX)
+	PREFETCHT0   4160(CX)
+	MOVL         96(CX), R10
+	MOVL         100(CX), R11
+	MOVL         104(CX), R12
+	MOVL         R10, R13
+	ANDL         $0x0f0f0f0f, R13
+	MOVL         R12, R14
+	ANDL         $0x03030303, R14
+	SHLL         $0x04, R14
+	ORL          R14, R13
 	MOVL         R11, R14
 	ANDL         $0x0f0f0f0f, R14
-	MOVL         R13, R15
+	MOVL         R12, R15
+	SHRL         $0x02, R15
 	ANDL         $0x03030303, R15
 	SHLL         $0x04, R15
 	ORL          R15, R14
-	MOVL         R12, R15
-	ANDL         $0x0f0f0f0f, R15
-	MOVL         R13, BP
-	SHRL         $0x02, BP
-	ANDL         $0x03030303, BP
-	SHLL         $0x04, BP
-	ORL          BP, R15
-	SHLQ         $0x20, R15
-	ORQ          R15, R14
+	SHLQ         $0x20, R14
+	ORQ          R14, R13
+	SHRL         $0x04, R10
+	ANDL         $0x0f0f0f0f, R10
+	MOVL         R12, R14
+	SHRL         $0x04, R14
+	ANDL         $0x03030303, R14
+	SHLL         $0x04, R14
+	ORL          R14, R10
 	SHRL         $0x04, R11
 	ANDL         $0x0f0f0f0f, R11
-	MOVL         R13, R15
-	SHRL         $0x04, R15
-	ANDL         $0x03030303, R15
-	SHLL         $0x04, R15
-	ORL          R15, R11
-	SHRL         $0x04, R12
-	ANDL         $0x0f0f0f0f, R12
-	SHRL         $0x06, R13
-	ANDL         $0x03030303, R13
-	SHLL         $0x04, R13
-	ORL          R13, R12
-	SHLQ         $0x20, R12
-	ORQ          R12, R11
-	VMOVQ        R14, X2
-	VPINSRQ      $0x01, R11, X2, X2
-	VPMOVZXBW    X2, Y2
-	VPSUBW       avx2lessWords200020<>+0(SB), Y2, Y2
-	VMOVDQU      Y2, (CX)
-	VBROADCASTSS (R8), X4
-	VPBROADCASTW 108(DX), X3
+	SHRL         $0x06, R12
+	ANDL         $0x03030303, R12
+	SHLL         $0x04, R12
+	ORL          R12, R11
+	SHLQ         $0x20, R11
+	ORQ          R11, R10
+	VMOVQ        R13, X1
+	VPINSRQ      $0x01, R10, X1, X1
+	VPMOVZXBW    X1, Y1
+	VPSUBW       avx2lessWords200020<>+0(SB), Y1, Y1
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y1, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VBROADCASTSS (DI), X4
+	VPBROADCASTW 108(CX), X3
 	VCVTPH2PS    X3, X3
 	VMULPS       X4, X3, X3
 	VBROADCASTSS X3, Y3
-	VPSLLW       $0x02, Y2, Y2
-	VMOVDQU      (DX), Y4
-	VMOVDQU      32(DX), Y5
+	VPSLLW       $0x02, Y1, Y1
+	VMOVDQU      (CX), Y4
+	VMOVDQU      32(CX), Y5
 	VPAND        avx2bytes3030303<>+0(SB), Y5, Y6
 	VPSLLW       $0x02, Y4, Y7
 	VPAND        avx2bytes4040404<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD (CX), Y7
-	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   (SI), Y6, Y6
+	VPSHUFB      avx2word0<>+0(SB), Y2, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPSRLW       $0x02, Y5, Y7
 	VPAND        avx2bytes3030303<>+0(SB), Y7, Y7
 	VPSLLW       $0x01, Y4, Y8
 	VPAND        avx2bytes4040404<>+0(SB), Y8, Y8
 	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   32(DI), Y7, Y7
-	VPBROADCASTD 4(CX), Y8
-	VPSHUFB      Y0, Y8, Y8
+	VPMADDUBSW   32(SI), Y7, Y7
+	VPSHUFB      avx2word1<>+0(SB), Y2, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPSRLW       $0x04, Y5, Y8
 	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
 	VPAND        avx2bytes4040404<>+0(SB), Y4, Y9
 	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPBROADCASTD 8(CX), Y9
-	VPSHUFB      Y0, Y9, Y9
+	VPMADDUBSW   64(SI), Y8, Y8
+	VPSHUFB      avx2word2<>+0(SB), Y2, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x06, Y5, Y5
@@ -7939,19 +8333,17 @@ oneWholeQ3KAVX2_block:
 	VPSRLW       $0x01, Y4, Y8
 	VPAND        avx2bytes4040404<>+0(SB), Y8, Y8
 	VPOR         Y8, Y5, Y5
-	VPMADDUBSW   96(DI), Y5, Y5
-	VPBROADCASTD 12(CX), Y8
-	VPSHUFB      Y0, Y8, Y8
+	VPMADDUBSW   96(SI), Y5, Y5
+	VPSHUFB      avx2word3<>+0(SB), Y2, Y8
 	VPMADDWD     Y8, Y5, Y5
 	VPADDD       Y5, Y7, Y7
-	VMOVDQU      64(DX), Y5
+	VMOVDQU      64(CX), Y5
 	VPAND        avx2bytes3030303<>+0(SB), Y5, Y8
 	VPSRLW       $0x02, Y4, Y9
 	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPBROADCASTD 16(CX), Y9
-	VPSHUFB      Y0, Y9, Y9
+	VPMADDUBSW   128(SI), Y8, Y8
+	VPSHUFB      avx2word4<>+0(SB), Y2, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x02, Y5, Y8
@@ -7959,9 +8351,8 @@ oneWholeQ3KAVX2_block:
 	VPSRLW       $0x03, Y4, Y9
 	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   160(DI), Y8, Y8
-	VPBROADCASTD 20(CX), Y9
-	VPSHUFB      Y0, Y9, Y9
+	VPMADDUBSW   160(SI), Y8, Y8
+	VPSHUFB      avx2word5<>+0(SB), Y2, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y7, Y7
 	VPSRLW       $0x04, Y5, Y8
@@ -7969,9 +8360,8 @@ oneWholeQ3KAVX2_block:
 	VPSRLW       $0x04, Y4, Y9
 	VPAND        avx2bytes4040404<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   192(DI), Y8, Y8
-	VPBROADCASTD 24(CX), Y9
-	VPSHUFB      Y0, Y9, Y9
+	VPMADDUBSW   192(SI), Y8, Y8
+	VPSHUFB      avx2word6<>+0(SB), Y2, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x06, Y5, Y5
@@ -7979,34 +8369,33 @@ oneWholeQ3KAVX2_block:
 	VPSRLW       $0x05, Y4, Y4
 	VPAND        avx2bytes4040404<>+0(SB), Y4, Y4
 	VPOR         Y4, Y5, Y5
-	VPMADDUBSW   224(DI), Y5, Y4
-	VPBROADCASTD 28(CX), Y5
-	VPSHUFB      Y0, Y5, Y5
-	VPMADDWD     Y5, Y4, Y4
+	VPMADDUBSW   224(SI), Y5, Y4
+	VPSHUFB      avx2word7<>+0(SB), Y2, Y2
+	VPMADDWD     Y2, Y4, Y4
 	VPADDD       Y4, Y7, Y7
 	VPADDD       Y7, Y6, Y6
 	VCVTDQ2PS    Y6, Y6
 	VMULPS       Y3, Y6, Y6
-	VPMADDWD     (R9), Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y2, Y6, Y6
-	ADDQ         $0x00000020, R9
-	VADDPS       Y6, Y1, Y1
-	ADDQ         $0x0000006e, DX
-	ADDQ         $0x00000100, DI
-	ADDQ         $0x00000008, R8
-	DECQ         R10
+	VPMADDWD     (R8), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y3, Y1, Y1
+	VSUBPS       Y1, Y6, Y6
+	ADDQ         $0x00000020, R8
+	VADDPS       Y6, Y0, Y0
+	ADDQ         $0x0000006e, CX
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x00000008, DI
+	DECQ         R9
 	JNZ          oneWholeQ3KAVX2_block
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VMOVHLPS     X1, X1, X2
-	VADDPS       X2, X1, X1
-	VMOVSHDUP    X1, X2
-	VADDSS       X2, X1, X1
-	VMOVSS       X1, (BX)
-	ADDQ         $0x00000004, BX
-	DECQ         SI
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         BX
 	JNZ          oneWholeQ3KAVX2_row
 	VZEROUPPER
 	RET
@@ -8135,111 +8524,102 @@ wholeQ2KAVX2_block:
 // Requires: AVX, AVX2, F16C, MMX+
 TEXT ·oneWholeQ2KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), CX
-	MOVQ    (AX), DX
+	MOVQ    (AX), CX
 	VMOVUPS avx2bytesf0f0f0f<>+0(SB), Y0
-	MOVQ    48(AX), BX
-	VMOVUPS avx2wordsInTurn<>+0(SB), Y1
-	MOVQ    8(AX), SI
+	MOVQ    48(AX), DX
+	MOVQ    8(AX), BX
 
 oneWholeQ2KAVX2_row:
-	MOVQ  24(AX), DI
-	MOVQ  32(AX), R8
-	MOVQ  40(AX), R9
-	VPXOR Y2, Y2, Y2
-	MOVQ  16(AX), R10
+	MOVQ  24(AX), SI
+	MOVQ  32(AX), DI
+	MOVQ  40(AX), R8
+	VPXOR Y1, Y1, Y1
+	MOVQ  16(AX), R9
 
 oneWholeQ2KAVX2_block:
-	PREFETCHT0   4096(DX)
-	PREFETCHT0   4160(DX)
-	VPMOVZXBW    (DX), Y3
-	VPAND        Y0, Y3, Y4
-	VPSRLW       $0x04, Y3, Y3
-	VMOVDQU      Y4, (CX)
-	VBROADCASTSS (R8), X5
-	VMOVD        80(DX), X4
+	PREFETCHT0   4096(CX)
+	PREFETCHT0   4160(CX)
+	VPMOVZXBW    (CX), Y2
+	VPAND        Y0, Y2, Y3
+	VPSRLW       $0x04, Y2, Y2
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y3, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VBROADCASTSS (DI), X5
+	VMOVD        80(CX), X4
 	VCVTPH2PS    X4, X4
 	VMULPS       X5, X4, X4
 	VBROADCASTSS X4, Y5
 	VMOVSHDUP    X4, X4
 	VBROADCASTSS X4, Y4
-	VMOVDQU      16(DX), Y6
+	VMOVDQU      16(CX), Y6
 	VPAND        avx2bytes3030303<>+0(SB), Y6, Y7
-	VPMADDUBSW   (DI), Y7, Y7
-	VPBROADCASTD (CX), Y8
-	VPSHUFB      Y1, Y8, Y8
+	VPMADDUBSW   (SI), Y7, Y7
+	VPSHUFB      avx2word0<>+0(SB), Y3, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPSRLW       $0x02, Y6, Y8
 	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
-	VPMADDUBSW   32(DI), Y8, Y8
-	VPBROADCASTD 4(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
+	VPMADDUBSW   32(SI), Y8, Y8
+	VPSHUFB      avx2word1<>+0(SB), Y3, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPSRLW       $0x04, Y6, Y9
 	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPMADDUBSW   64(DI), Y9, Y9
-	VPBROADCASTD 8(CX), Y10
-	VPSHUFB      Y1, Y10, Y10
+	VPMADDUBSW   64(SI), Y9, Y9
+	VPSHUFB      avx2word2<>+0(SB), Y3, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPSRLW       $0x06, Y6, Y6
 	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
-	VPMADDUBSW   96(DI), Y6, Y6
-	VPBROADCASTD 12(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
+	VPMADDUBSW   96(SI), Y6, Y6
+	VPSHUFB      avx2word3<>+0(SB), Y3, Y9
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y8, Y8
-	VMOVDQU      48(DX), Y6
+	VMOVDQU      48(CX), Y6
 	VPAND        avx2bytes3030303<>+0(SB), Y6, Y9
-	VPMADDUBSW   128(DI), Y9, Y9
-	VPBROADCASTD 16(CX), Y10
-	VPSHUFB      Y1, Y10, Y10
+	VPMADDUBSW   128(SI), Y9, Y9
+	VPSHUFB      avx2word4<>+0(SB), Y3, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPSRLW       $0x02, Y6, Y9
 	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPMADDUBSW   160(DI), Y9, Y9
-	VPBROADCASTD 20(CX), Y10
-	VPSHUFB      Y1, Y10, Y10
+	VPMADDUBSW   160(SI), Y9, Y9
+	VPSHUFB      avx2word5<>+0(SB), Y3, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y8, Y8
 	VPSRLW       $0x04, Y6, Y9
 	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPMADDUBSW   192(DI), Y9, Y9
-	VPBROADCASTD 24(CX), Y10
-	VPSHUFB      Y1, Y10, Y10
+	VPMADDUBSW   192(SI), Y9, Y9
+	VPSHUFB      avx2word6<>+0(SB), Y3, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPSRLW       $0x06, Y6, Y6
 	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
-	VPMADDUBSW   224(DI), Y6, Y6
-	VPBROADCASTD 28(CX), Y9
-	VPSHUFB      Y1, Y9, Y9
-	VPMADDWD     Y9, Y6, Y6
+	VPMADDUBSW   224(SI), Y6, Y6
+	VPSHUFB      avx2word7<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y6, Y6
 	VPADDD       Y6, Y8, Y8
 	VPADDD       Y8, Y7, Y7
 	VCVTDQ2PS    Y7, Y7
 	VMULPS       Y5, Y7, Y7
-	VPMADDWD     (R9), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y4, Y3, Y3
-	VSUBPS       Y3, Y7, Y7
-	ADDQ         $0x00000020, R9
-	VADDPS       Y7, Y2, Y2
-	ADDQ         $0x00000054, DX
-	ADDQ         $0x00000100, DI
-	ADDQ         $0x00000008, R8
-	DECQ         R10
+	VPMADDWD     (R8), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y2, Y7, Y7
+	ADDQ         $0x00000020, R8
+	VADDPS       Y7, Y1, Y1
+	ADDQ         $0x00000054, CX
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x00000008, DI
+	DECQ         R9
 	JNZ          oneWholeQ2KAVX2_block
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VADDPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VADDSS       X3, X2, X2
-	VMOVSS       X2, (BX)
-	ADDQ         $0x00000004, BX
-	DECQ         SI
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
+	ADDQ         $0x00000004, DX
+	DECQ         BX
 	JNZ          oneWholeQ2KAVX2_row
 	VZEROUPPER
 	RET
@@ -8671,6 +9051,16 @@ wholeDotG16BiasedAVX2_last_blocks:
 wholeDotG16BiasedAVX2_done:
 	VZEROUPPER
 	RET
+
+DATA avx2wordsInTurn<>+0(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+4(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+8(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+12(SB)/4, $0x01000100
+DATA avx2wordsInTurn<>+16(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+20(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+24(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+28(SB)/4, $0x03020302
+GLOBL avx2wordsInTurn<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2

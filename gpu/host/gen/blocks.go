@@ -18,15 +18,22 @@ type splitter struct {
 	codes, scales, biases, src reg.Register
 	wholes                     reg.Register   // of whole, in place of scales and biases
 	mask                       reg.VecVirtual // 15 in every byte
+	held                       reg.VecVirtual // valuesOf, where a function has it in a register
 	// sink takes 32 codes of the block, from number disp on, in place of memory.
 	sink func(v reg.VecVirtual, disp int)
 	// What else is not stored where there is a sink: d and dmin times the scale of the inputs, at
 	// of.
 	d, dmin, minima reg.VecVirtual
-	of              reg.Register
+	// The scales as words: in the halves those of even and of odd groups of 16, or twice those of
+	// groups of 32.
+	scaleWords reg.VecVirtual
+	of         reg.Register
 	// Of oneSixes: which bits of bytes are a scale or minimum, its lower 4 bits, and the top 2.
 	sixMasks [3]reg.GPVirtual
 }
+
+// kept reports whether scales and minima stay whole numbers: in a Whole, or in registers.
+func (s *splitter) kept() bool { return s.wholes != nil || s.sink != nil }
 
 // apart takes one block apart.
 func (s *splitter) apart() {
@@ -106,17 +113,25 @@ func (s *splitter) minusByte(v reg.VecVirtual, b byte) { VPSUBB(s.bytes(b), v, v
 
 // looked replaces codes of 4 bits by more than what they stand for.
 func (s *splitter) looked(more int8, v reg.VecVirtual) {
+	table := s.held
+	if table == nil {
+		table = s.valuesOf(more)
+	}
+	VPSHUFB(v, table, v)
+}
+
+// valuesOf returns what codes of 4 bits stand for, and more, in a register.
+func (s *splitter) valuesOf(more int8) reg.VecVirtual {
 	of := s.block.Table
 	name := of.Name
 	if more != 0 {
 		name += "Least"
 	}
-	table := s.keep(s.generator.table(name, 8, func(i int) Constant {
+	return s.keep(s.generator.table(name, 8, func(i int) Constant {
 		w := uint32(0)
 		for j := range 4 {
 			w |= uint32(uint8(of.Values[i%4*4+j]+more)) << (8 * j)
 		}
 		return U32(w)
 	}))
-	VPSHUFB(v, table, v)
 }

@@ -57,7 +57,7 @@ func joined(low, high reg.GPVirtual) reg.GPVirtual {
 
 // sixes stores 8 scales and 8 minima of 6 bits in 12 bytes at disp 4, times d and -dmin.
 func (s *splitter) sixes() {
-	if s.wholes != nil {
+	if s.kept() {
 		s.wholeSixes()
 		return
 	}
@@ -129,10 +129,10 @@ func (s *splitter) q5k() {
 }
 
 func (s *splitter) q6k() {
-	if s.wholes != nil {
+	if s.kept() {
 		y := YMM()
 		VPMOVSXBW(s.at(192), y)
-		VMOVDQU(y, s.part(wholeScales))
+		s.setScales(y)
 		s.numbers(208, 208)
 		s.center(y, 5)
 	} else {
@@ -150,7 +150,7 @@ func (s *splitter) q6k() {
 			low, high := s.pair(64*k + 32*j)
 			VPOR(s.bitsTo(tops, 2*j, 4, 3), low, low)
 			VPOR(s.bitsTo(tops, 4+2*j, 4, 3), high, high)
-			if s.wholes == nil {
+			if !s.kept() {
 				s.minusByte(low, 32)
 				s.minusByte(high, 32)
 			}
@@ -161,12 +161,12 @@ func (s *splitter) q6k() {
 }
 
 func (s *splitter) q2k() {
-	if s.wholes != nil {
+	if s.kept() {
 		both, low := YMM(), YMM()
 		VPMOVZXBW(s.at(0), both)
 		VPAND(s.mask, both, low)
 		VPSRLW(U8(4), both, both)
-		VMOVDQU(low, s.part(wholeScales))
+		s.setScales(low)
 		s.setMinima(both)
 		s.numbers(80, 82)
 	} else {
@@ -200,13 +200,13 @@ func (s *splitter) q3k() {
 		return r
 	}
 	low, high := joined(part(w0, 0, 0), part(w1, 0, 2)), joined(part(w0, 4, 4), part(w1, 4, 6))
-	if s.wholes != nil {
+	if s.kept() {
 		x, y := XMM(), YMM()
 		VMOVQ(low, x)
 		VPINSRQ(U8(1), high, x, x)
 		VPMOVZXBW(x, y)
 		VPSUBW(s.same("lessWords", 32|32<<16), y, y)
-		VMOVDQU(y, s.part(wholeScales))
+		s.setScales(y)
 		s.numbers(108, 108)
 		s.center(y, 2)
 	} else {
@@ -222,7 +222,7 @@ func (s *splitter) q3k() {
 		for j := range 4 {
 			y := s.bitsTo(codes, 2*j, 0, 3)
 			VPOR(s.bitTo(tops, 4*k+j, 2), y, y)
-			if s.wholes == nil {
+			if !s.kept() {
 				s.minusByte(y, 4)
 			}
 			s.store(y, 128*k+32*j)
@@ -241,12 +241,18 @@ func (s *splitter) iq4xs() {
 	VPSLLD(U8(4), high, high)
 	VPOR(high, low, low)
 	VPSUBD(s.same("less", 32), low, low)
-	if s.wholes != nil {
+	switch {
+	case s.sink != nil:
+		s.scaleWords = YMM()
+		VPACKSSDW(low, low, low)
+		VPERMQ(U8(0x88), low, s.scaleWords) // 8 words, twice
+		s.numbers(0, -1)
+	case s.kept():
 		VPSLLD(U8(16), low, high)
 		VPBLENDW(U8(0xaa), high, low, low)
 		VMOVDQU(low, s.part(wholeScales))
 		s.numbers(0, -1)
-	} else {
+	default:
 		s.eight(low, s.half(0), s.scales, 0)
 	}
 	for k := range 8 {

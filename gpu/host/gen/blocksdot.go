@@ -159,9 +159,9 @@ func (d *blockDot) scale(k int, order reg.VecVirtual) reg.VecVirtual {
 	return scale
 }
 
-// scaled adds products of the k-th 32 inputs of a block times their scales to a total.
-func (d *blockDot) scaled(total *reg.VecVirtual, p reg.VecVirtual, k int, order reg.VecVirtual) {
-	VPMADDWD(d.scale(k, order), p, p)
+// addScaled adds products of 32 inputs times their scales to a total.
+func addScaled(total *reg.VecVirtual, p, scale reg.VecVirtual) {
+	VPMADDWD(scale, p, p)
 	if *total != nil {
 		VPADDD(p, *total, *total)
 	} else {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -17,8 +19,7 @@ const (
 	rowOf     = 32
 	rowSums   = 40
 	rowY      = 48
-	rowWhole  = 56
-	rowBack   = 64
+	rowBack   = 56
 )
 
 // oneWhole is wholeDot for one row of X, where codes go from a block into products.
@@ -26,8 +27,11 @@ func (g *generator) oneWhole(f base.Func) {
 	b := f.Coding.Block()
 	a := pointer("a")
 	field := fieldsOf(a)
-	s := &splitter{generator: g, block: b, wholes: field(rowWhole), src: field(rowW)}
+	s := &splitter{generator: g, block: b, src: field(rowW)}
 	s.mask = g.keep(g.bytes(15))
+	if b.Table != nil {
+		s.held = s.valuesOf(0)
+	}
 	if b.Group == 32 && b.Biased {
 		for i, mask := range []uint64{0x3f3f3f3f3f3f3f3f, 0x0f0f0f0f0f0f0f0f, 0x3030303030303030} {
 			s.sixMasks[i] = GP64()
@@ -35,12 +39,8 @@ func (g *generator) oneWhole(f base.Func) {
 		}
 	}
 	y := field(rowY)
-	var order reg.VecVirtual
-	if b.Group == 16 {
-		order = g.keep(g.wordsInTurn())
-	}
 	loop(f.Name+"_row", field(rowRows), func() {
-		d := &blockDot{generator: g, biased: f.Biased, scales: s.wholes, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
+		d := &blockDot{generator: g, biased: f.Biased, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
 		acc := g.zero()
 		loop(f.Name+"_block", field(rowBlocks), func() {
 			s.fetch(b.Size)
@@ -53,7 +53,9 @@ func (g *generator) oneWhole(f base.Func) {
 				} else {
 					q = d.times(q, disp)
 				}
-				d.scaled(&totals[n%2], q, disp/32, order)
+				scale := YMM()
+				VPSHUFB(g.wordOf(disp/32), s.scaleWords, scale)
+				addScaled(&totals[n%2], q, scale)
 				n++
 			}
 			s.apart()
@@ -65,6 +67,25 @@ func (g *generator) oneWhole(f base.Func) {
 		g.storeLanes(acc, y)
 	})
 	end()
+}
+
+// wordOf is the order that repeats the k-th word of each half.
+func (g *generator) wordOf(k int) Mem {
+	return g.table(fmt.Sprint("word", k), 8, func(int) Constant { return U32(uint32(2*k|(2*k+1)<<8) * 0x00010001) })
+}
+
+// setScales keeps the scales of 16 groups, for oneWhole in a register.
+func (s *splitter) setScales(v reg.VecVirtual) {
+	if s.sink == nil {
+		VMOVDQU(v, s.part(wholeScales))
+		return
+	}
+	s.scaleWords = YMM()
+	VPSHUFB(s.generator.table("evenThenOdd", 8, func(i int) Constant { // words 0, 2, 4, 6, 1, 3, 5, 7
+		w := uint32(8*(i%2) + 2*(i/2%2))
+		return U32(w | (w+1)<<8 | (w+4)<<16 | (w+5)<<24)
+	}), v, s.scaleWords)
+	VPERMQ(U8(0xd8), s.scaleWords, s.scaleWords)
 }
 
 // oneSixes is wholeSixes for oneWhole: integer registers, which have little to do, take the bits
@@ -86,10 +107,10 @@ func (s *splitter) oneSixes() {
 	VMOVQ(all, x)
 	VMOVQ(low, y)
 	VPUNPCKLDQ(y, x, x) // 8 scales, 8 minima
-	scales, minima := YMM(), YMM()
-	VPUNPCKLBW(x, x, y)
-	VPMOVZXBW(y, scales)
-	VMOVDQU(scales, s.part(wholeScales))
+	minima := YMM()
+	s.scaleWords = YMM()
+	VPMOVZXBW(x, y)
+	VINSERTI128(U8(1), y, y.AsY(), s.scaleWords)
 	VPUNPCKHBW(x, x, x)
 	VPMOVZXBW(x, minima)
 	s.setMinima(minima)

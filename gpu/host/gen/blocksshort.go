@@ -131,6 +131,9 @@ func (g *generator) shortRow(f base.Func, src reg.Register) *shortRow {
 	b := f.Coding.Block()
 	s := &shortRow{splitter: &splitter{generator: g, block: b, src: src}}
 	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
+	if b.Table != nil {
+		s.held = s.valuesOf(b.Least)
+	}
 	s.values = GP64()
 	switch {
 	case b.Bits == 5:
@@ -261,8 +264,9 @@ func (s *shortRow) codesOf(p int) (low, high reg.VecVirtual) {
 	VPAND(s.mask, high, high)
 	switch {
 	case b.Bits == 5:
-		VPOR(s.topsOf(p, 0), low, low)
-		VPOR(s.topsOf(p, 2), high, high)
+		tops := s.topsOf(p)
+		VPOR(tops[0], low, low)
+		VPOR(tops[1], high, high)
 	case b.Table != nil:
 		s.looked(b.Least, low)
 		s.looked(b.Least, high)
@@ -281,27 +285,35 @@ func (g *generator) topBits() Mem {
 	})
 }
 
-// topsOf returns the highest bits of 16 codes of each block of a pair: those of byte first and of
-// the next.
-func (s *shortRow) topsOf(p, first int) reg.VecVirtual {
-	two := func(i int) reg.VecVirtual {
-		y := YMM()
-		x := y.AsX()
-		for j := range 2 {
-			bits := GP64()
-			MOVBQZX(s.place(i, s.block.Size-20+first+j), bits)
-			from := Mem{Base: s.values, Index: bits, Scale: 8}
-			if j == 0 {
-				lower(x86.VMOVQ(from, x))
+// topsOf returns the highest bits of the codes of each block of a pair: of the first halves, and of
+// the second. A block's 32 bits are loaded once: loads are what such formats wait for.
+func (s *shortRow) topsOf(p int) (tops [2]reg.VecVirtual) {
+	one := func(i int) (halves [2]reg.VecVirtual) {
+		bits := GP64()
+		MOVL(s.place(i, s.block.Size-20), bits.As32())
+		for j := range 4 {
+			b := bits
+			if j < 3 { // the last is alone after the shifts
+				b = GP64()
+				MOVBQZX(bits.As8(), b)
+				SHRL(U8(8), bits.As32())
+			}
+			from := Mem{Base: s.values, Index: b, Scale: 8}
+			if j%2 == 0 {
+				halves[j/2] = YMM()
+				lower(x86.VMOVQ(from, halves[j/2].AsX()))
 			} else {
+				x := halves[j/2].AsX()
 				lower(x86.VMOVHPS(from, x, x))
 			}
 		}
-		return y
+		return halves
 	}
-	low, high := two(p), two(p+shortPairs)
-	VINSERTI128(U8(1), high.AsX(), low, low)
-	return low
+	tops = one(p)
+	for half, high := range one(p + shortPairs) {
+		VINSERTI128(U8(1), high.AsX(), tops[half], tops[half])
+	}
+	return tops
 }
 
 // numbersOf returns the scales of eight blocks, and the biases if there are any.
@@ -319,13 +331,29 @@ func (s *shortRow) numbersOf() (scale, bias reg.VecVirtual) {
 	case s.block.Biased:
 		return s.twoHalves()
 	}
-	x, y := XMM(), YMM()
-	VPXOR(x, x, x)
-	for i := range 8 {
-		VPINSRW(U8(uint8(i)), s.place(i, 0), x, x)
-	}
-	VCVTPH2PS(x, y)
+	y := YMM()
+	VCVTPH2PS(s.halvesIn(), y)
 	return y, nil
+}
+
+// halvesIn returns the fp16 numbers at the beginning of eight blocks. Integer registers, which have
+// little to do, join four at a time.
+func (s *shortRow) halvesIn() reg.VecVirtual {
+	var fours [2]reg.GPVirtual
+	for k := range fours {
+		fours[k] = GP64()
+		MOVWQZX(s.place(4*k+3, 0), fours[k])
+		for i := 2; i >= 0; i-- {
+			one := GP64()
+			MOVWQZX(s.place(4*k+i, 0), one)
+			SHLQ(U8(16), fours[k])
+			ORQ(one, fours[k])
+		}
+	}
+	x := XMM()
+	VMOVQ(fours[0], x)
+	VPINSRQ(U8(1), fours[1], x, x)
+	return x
 }
 
 // twoHalves returns the scales and the biases of eight blocks.
