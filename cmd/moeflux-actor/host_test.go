@@ -39,7 +39,8 @@ func startHost(t *testing.T, args ...string) string {
 	return regexp.MustCompile(`listening on (\S+)\n`).FindStringSubmatch(all.String())[1]
 }
 
-// TestHostCommand generates a text with and without two hosts, which a file names.
+// TestHostCommand generates a text with and without two hosts, which a file names. A run of bench
+// beside hosts is not compared with a forecast for this machine alone.
 func TestHostCommand(t *testing.T) {
 	dir := mustInspect(t).Dir
 	hosts := writeFile(t, "hosts.txt", startHost(t, dir)+" # in memory\n\n"+startHost(t, dir, "--expert-memory", "200KiB", "--expert-io", "buffered")+"\n")
@@ -51,6 +52,10 @@ func TestHostCommand(t *testing.T) {
 	}
 	if !regexp.MustCompile(`2 hosts computed [1-9]\d* expert uses; an ask takes`).MatchString(got.stderr) {
 		t.Errorf("stderr %q", got.stderr)
+	}
+	bench := mustCall(t, "", "bench", "--model", dir, "--prompt-tokens", "4", "--gen-tokens", "4", "--repeat", "1", "--warmup", "1", "--expert-io", "buffered", "--expert-memory", "200KiB", "--hosts", hosts)
+	if strings.Contains(bench.stdout, "forecast") || !strings.Contains(bench.stdout, "decode") {
+		t.Errorf("bench with hosts says %s", bench.stdout)
 	}
 }
 

@@ -18,7 +18,7 @@ type Result struct {
 	Memory *forecast.Memory `json:"memory"` // null if there was too little memory to measure it
 	// as the engine reads; null where experts are mapped, or if it was interrupted
 	Disk []forecast.DiskRate `json:"disk"`
-	// of one text that decodes; null if something that it needs is unknown
+	// of one text that decodes; null if something that it needs is unknown, or with expert hosts
 	Forecast *forecast.Forecast `json:"forecast"`
 	// with Options.Cold, if there are fewer slots than experts
 	Optimum *Optimum `json:"optimum"`

@@ -74,7 +74,7 @@ func decode(t *testing.T, ctx context.Context, e *actors.Engine, tokens int) {
 }
 
 // takes is how long what is slow takes, far longer than anything else of a layer.
-const takes = 4 * time.Millisecond
+const takes = 8 * time.Millisecond
 
 // lateDisk takes a while for each read.
 type lateDisk struct{ readpool.Source }
