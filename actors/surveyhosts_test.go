@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -38,10 +39,23 @@ func TestSurveyHosts(t *testing.T) {
 	token := secrets.Files{TokenFile: tokenFile(t), Cert: files.Cert, Key: files.Key, CA: files.CA}
 	addrs = append(addrs, expertHost(t, expert.Config{Model: dir, Secrets: token}))
 	cfg.Hosts = strings.Join(addrs, ",")
-	all, err := actors.SurveyHosts(t.Context(), cfg)
-	if err != nil || len(all) != len(addrs) {
-		t.Fatalf("%d of %d hosts, error %v", len(all), len(addrs), err)
+	var bad []string
+	for range 3 { // what else runs on the machine spoils a measurement now and then
+		all, err := actors.SurveyHosts(t.Context(), cfg)
+		if err != nil || len(all) != len(addrs) {
+			t.Fatalf("%d of %d hosts, error %v", len(all), len(addrs), err)
+		}
+		if bad = spoiled(t, all, links, addrs, memory); len(bad) == 0 {
+			return
+		}
 	}
+	t.Error(strings.Join(bad, "\n"))
+}
+
+// spoiled checks what was measured of hosts behind links, and returns which figures are not theirs.
+func spoiled(t *testing.T, all []actors.HostSurvey, links []netdelay.Link, addrs []string, memory []int64) (bad []string) {
+	t.Helper()
+	wrong := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	if all[2].Err == nil || all[2].Experts != 0 || len(all[2].RoundTrips) != 0 {
 		t.Errorf("a host that takes neither the certificate nor the token: %+v", all[2])
 	}
@@ -56,13 +70,13 @@ func TestSurveyHosts(t *testing.T) {
 		slices.Sort(s.RoundTrips)
 		least := 2 * link.Delay
 		if got := s.RoundTrips[len(s.RoundTrips)/2]; got < least || got > least+least/4 || s.RoundTrips[0] < least {
-			t.Errorf("host %d: a round trip takes %v, at least %v, want %v", i, got, s.RoundTrips[0], least)
+			wrong("host %d: a round trip takes %v, at least %v, want %v", i, got, s.RoundTrips[0], least)
 		}
 		for way, rates := range map[string][]float64{"out": s.Out, "in": s.In} {
 			slices.Sort(rates)
 			want := float64(link.Rate) / 8
 			if got := rates[len(rates)/2]; got < 0.85*want || got > 1.05*want {
-				t.Errorf("host %d: %s %.2f MB/s, want %.2f", i, way, got/1e6, want/1e6)
+				wrong("host %d: %s %.2f MB/s, want %.2f", i, way, got/1e6, want/1e6)
 			}
 		}
 		if net := s.Took - s.Waited - s.Read - s.Computed; net < least || s.Computed <= 0 || s.AskExperts != 4 {
@@ -73,4 +87,5 @@ func TestSurveyHosts(t *testing.T) {
 	if all[0].Experts >= all[1].Experts {
 		t.Errorf("hosts with memory for %d and %d experts", all[0].Experts, all[1].Experts)
 	}
+	return bad
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -23,16 +24,15 @@ func TestDoctorHosts(t *testing.T) {
 	}
 	defer p.Close()
 	flags := []string{"--expert-io", "buffered", "--expert-memory", "3MiB", "--profile", "off", "--hosts", p.Addr() + ",127.0.0.1:1"}
-	check := func(h *forecast.Hosts) {
+	check := func(h *forecast.Hosts) (bad []string) {
 		t.Helper()
 		if h == nil || len(h.All) != 2 {
 			t.Fatalf("hosts %+v", h)
 		}
 		x, trip, rate := &h.All[0], 2*link.Delay.Seconds(), float64(link.Rate)/8
 		within := func(what string, got, want, less, more float64) {
-			t.Helper()
 			if got < want*(1-less) || got > want*(1+more) {
-				t.Errorf("%s: %g, want %g", what, got, want)
+				bad = append(bad, fmt.Sprintf("%s: %g, want %g", what, got, want))
 			}
 		}
 		within("round trip", x.RoundTrip.Median, trip, 0, 0.25)
@@ -56,17 +56,34 @@ func TestDoctorHosts(t *testing.T) {
 				t.Errorf("pays %q, %q, %+v", h.Pays, h.Verdict, s)
 			}
 		}
+		return bad
 	}
-	r := mustDoctor(t, testEnv(), flags...)
-	check(r.Hosts)
+	// What else runs on the machine spoils a measurement now and then.
+	trying := func(what string, hosts func() *forecast.Hosts) {
+		t.Helper()
+		var bad []string
+		for range 3 {
+			if bad = check(hosts()); len(bad) == 0 {
+				return
+			}
+		}
+		t.Errorf("%s: %s", what, strings.Join(bad, "; "))
+	}
+	var r *forecast.Report
+	trying("doctor", func() *forecast.Hosts {
+		r = mustDoctor(t, testEnv(), flags...)
+		return r.Hosts
+	})
 	if r.Hosts.Split == nil || r.Hosts.PromptRows <= 0 {
 		t.Errorf("no forecast: %+v", r.Hosts)
 	}
-	var i inspectResult
-	if err := json.Unmarshal([]byte(mustCall(t, "", append([]string{"inspect", "--json"}, flags...)...).stdout), &i); err != nil {
-		t.Fatal(err)
-	}
-	check(i.Hosts)
+	trying("inspect", func() *forecast.Hosts {
+		var i inspectResult
+		if err := json.Unmarshal([]byte(mustCall(t, "", append([]string{"inspect", "--json"}, flags...)...).stdout), &i); err != nil {
+			t.Fatal(err)
+		}
+		return i.Hosts
+	})
 	var b strings.Builder
 	r.Hosts.Lines(&b)
 	for _, says := range []string{"\nplacement ", "\nwith hosts ", "round trip 8.", " there and ", "127.0.0.1:1 would not be asked: ", "\nhosts         splitting does not pay: ", "sooner read here than sent away"} {
