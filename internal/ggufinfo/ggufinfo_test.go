@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/internal/figures"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/io/gguf"
 	"github.com/moeflux/moeflux-actor/model"
 )
@@ -216,6 +217,24 @@ func TestLayerOf(t *testing.T) {
 		n, name, ok := layerOf(tensor)
 		if got := map[bool]string{true: fmt.Sprint(n, " ", name)}[ok]; got != want {
 			t.Errorf("%s: got %q, want %q", tensor, got, want)
+		}
+	}
+}
+
+// Tensors do not tell which layers have a window, nor the heads of the others where layers differ.
+func TestWindows(t *testing.T) {
+	for name, want := range map[string]figures.Shape{
+		fixtures.GptOssMXFP4: {FullLayers: 1, WindowLayers: 1, Heads: 4, KVHeads: 1},
+		fixtures.Step35BF16:  {FullLayers: 2, WindowLayers: 1, Heads: 4, KVHeads: 2},
+		fixtures.HyV3BF16:    {FullLayers: 2, Heads: 4, KVHeads: 2},
+	} {
+		r, err := Read(fixtures.GGUF(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.Shape
+		if got := (figures.Shape{FullLayers: s.FullLayers, WindowLayers: s.WindowLayers, Heads: s.Heads, KVHeads: s.KVHeads}); got != want {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
 }

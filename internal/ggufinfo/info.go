@@ -131,7 +131,11 @@ func (r *Info) missing(s *survey) []string {
 		}
 	}
 	if r.Arch != "" {
-		for _, line := range unread(r.File) {
+		config, lines := parsed(r.File)
+		if config != nil {
+			r.attention(config)
+		}
+		for _, line := range lines {
 			add("%s", line)
 		}
 	}
@@ -153,18 +157,26 @@ func (r *Info) missing(s *survey) []string {
 	return out
 }
 
-// unread returns what the reader of models finds wrong with a file, line by line.
-func unread(path string) []string {
+// attention takes from the configuration which layers have a window, which tensors do not tell, and
+// the heads of layers without one.
+func (r *Info) attention(c *model.Config) {
+	r.Shape.FullLayers, r.Shape.WindowLayers = c.Count(model.FullAttention), c.Count(model.WindowAttention)
+	r.Shape.Heads, r.Shape.KVHeads = c.NumAttentionHeads, c.NumKeyValueHeads
+}
+
+// parsed returns the configuration of a file, or what the reader of models finds wrong with it,
+// line by line.
+func parsed(path string) (*model.Config, []string) {
 	m, err := ggufmodel.Open(path)
 	if err == nil {
 		m.Close()
-		return nil
+		return m.Config, nil
 	}
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, "gguf: "+path+": ") // which is said above
 	}
-	return lines
+	return nil, lines
 }
 
 func join(archs []model.Arch) string {
