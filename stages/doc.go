@@ -57,6 +57,9 @@
 //   - host: another process, on this machine or elsewhere, that computes uses for this engine
 //     (actors/remote/host). Beside a device with memory of its own it is this machine.
 //   - question: some uses of a plan that a host is to compute (Ask). They are away meanwhile.
+//   - placement: who owns which expert, this machine or a host, and which host has a copy
+//     (stages/expertio/placement). A step goes by the one that held when it began. Its number is
+//     the epoch.
 //   - load: the uses of one plan on their way from expert-IO to dispatch.
 //   - wave: those uses of a load that one submission computes.
 //   - account: what a request was given and what that cost. What no request asked for is nobody's.
@@ -258,7 +261,8 @@
 //	ForgetExperts      anyone -> router -> expert-IO
 //	                                           drop predictions and experts, to force misses
 //	ExpertsForgotten   expert-IO -> caller     it is done
-//	WarmSlots          engine -> expert-IO     fill empty slots while the disk is idle
+//	WarmSlots          engine, expert host -> expert-IO
+//	                                           fill empty slots while the disk is idle
 //
 // # Adding a message
 //
