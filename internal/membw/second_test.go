@@ -27,12 +27,13 @@ import (
 // itself may be shared with other machines and give more in one second than in the next. Tries go
 // on until the two agree or patience ends. Where even membw's own passes differ so much that the
 // machine must be busy, a wider margin holds. Where other programs take the processors from the
-// readers, and the memory's bandwidth with them, two moments have two bandwidths: the figures are
-// printed and not compared.
+// readers, and the memory's bandwidth with them, or the best pass is half as quick again as the one
+// in the middle, two moments have two bandwidths: the figures are printed and not compared.
 func TestSecondMethod(t *testing.T) {
 	const (
 		margin, marginBusy = 0.10, 0.30
 		steady             = 0.85 // the median pass, of the best one
+		torn               = 0.65 // the same; below it the memory itself is another one now and then
 		leastTries         = 3
 		patience           = 12 * time.Second
 		undisturbed        = 0.7 // of the time, each thread has a processor; beside one busy program, half
@@ -63,7 +64,7 @@ func TestSecondMethod(t *testing.T) {
 		if m.first.Median < steady*m.first.Max {
 			allowed = marginBusy
 		}
-		if apart(tries) > allowed && had.share() >= undisturbed {
+		if apart(tries) > allowed && had.share() >= undisturbed && m.first.Median >= torn*m.first.Max {
 			t.Errorf("threads %d: membw reads %.1f GB/s, the second method %.1f: more than %.0f %% apart; its ways, GB/s: %v",
 				threads, m.first.Max/1e9, m.second/1e9, 100*allowed, other)
 		}
