@@ -28,9 +28,6 @@ func (c *Config) hostAddrs() (addrs []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("actors: Config.Hosts: %w", err)
 	}
-	if len(all) > expertio.MaxHosts {
-		return nil, fmt.Errorf("actors: Config.Hosts names %d hosts, there can be %d", len(all), expertio.MaxHosts)
-	}
 	for _, l := range all {
 		err := c.secrets().CheckAddr(l.Addr)
 		if errors.Is(err, secrets.ErrUnprotected) {
@@ -43,6 +40,9 @@ func (c *Config) hostAddrs() (addrs []string, err error) {
 			return nil, fmt.Errorf("actors: Config.Hosts: %w", err)
 		}
 		addrs = append(addrs, l.Addr)
+	}
+	if len(all) > expertio.MaxHosts {
+		return nil, fmt.Errorf("actors: Config.Hosts names %d hosts; there can be %d at most", len(all), expertio.MaxHosts)
 	}
 	if len(all) > 0 && c.Resident == ResidentOn {
 		return nil, fmt.Errorf("actors: Config.Resident is on, and Config.Hosts names expert hosts; leave one of them out")

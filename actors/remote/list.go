@@ -2,6 +2,7 @@ package remote
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -64,9 +65,13 @@ func readFile(path string) ([]Listed, error) {
 	return all, twice(all)
 }
 
-// twice reports a host that is named twice: it would be dialled twice and own twice its part.
+// twice reports a host that is named twice: it would be dialled twice and own twice its part. What
+// is not an address at all is left to whoever checks addresses.
 func twice(all []Listed) error {
 	for i, l := range all {
+		if _, _, err := net.SplitHostPort(l.Addr); err != nil {
+			continue
+		}
 		if slices.ContainsFunc(all[:i], func(before Listed) bool { return before.Addr == l.Addr }) {
 			return fmt.Errorf("%s is named twice; name each host once", l.Addr)
 		}

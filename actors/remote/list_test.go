@@ -14,7 +14,7 @@ func TestReadList(t *testing.T) {
 	t.Chdir(dir)
 	for name, text := range map[string]string{
 		"hosts.txt": "# the first rack\n\n10.0.0.2:8090\n  [fe80::1]:8090  # the big one\r\n#10.0.0.9:1\ngpu.lan:8090",
-		"empty":     "# nobody yet\n\n", "twice": "a:1\nb:1\na:1\n", "a:1": "b:2\n", "huge": strings.Repeat("#", mostListed+1),
+		"empty":     "# nobody yet\n\n", "twice": "a:1\nb:1\na:1\n", "a:1": "b:2\n", "prose": "```\n```\n", "huge": strings.Repeat("#", mostListed+1),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -34,6 +34,7 @@ func TestReadList(t *testing.T) {
 		{filepath.Join(dir, "hosts.txt"), file, ""},
 		{"a:1,b:1,a:1", nil, "a:1 is named twice"},
 		{"twice", nil, "a:1 is named twice"},
+		{"prose", []Listed{{"```", 1}, {"```", 2}}, ""}, // which line it is, is said with the first
 		{"empty", nil, "names no hosts"},
 		{"10.0.0.2", nil, "write host:port, or name a file"},
 		{"none/hosts.txt", nil, "write host:port, or name a file"},
