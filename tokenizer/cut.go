@@ -14,8 +14,9 @@ type cutter func(s string) int
 // knownPatterns are the splitting expressions with a cutter, spelled as in tokenizer.json. Tests
 // compare each cutter with its expression.
 var knownPatterns = map[string]cutter{
-	patternQwen2:         func(s string) int { return cutQwen(s, letter) },
-	patternQwen35:        func(s string) int { return cutQwen(s, letter|mark) },
+	patternQwen2:         func(s string) int { return cutQwen(s, letter, oneNumber) },
+	patternQwen35:        func(s string) int { return cutQwen(s, letter|mark, oneNumber) },
+	patternLlama3:        func(s string) int { return cutQwen(s, letter, cutNumbers3) },
 	patternDeepSeekWords: cutDeepSeekWords,
 	patternNumbers3:      cutNumbers3,
 	patternCJK:           cutCJK,
@@ -28,6 +29,9 @@ const (
 	patternQwen2 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
 	patternQwen35 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+	// patternLlama3 is patternQwen2 but for numbers of up to three digits. It is also that of GLM.
+	patternLlama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
 	patternDeepSeekWords = `[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_` + "`" + `{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
@@ -124,8 +128,9 @@ func otherEnd(s string, i int, set class) int {
 	return i
 }
 
-// cutQwen is patternQwen2 with word = letter, patternQwen35 with word = letter|mark.
-func cutQwen(s string, word class) int {
+// cutQwen is patternQwen2 with word = letter, patternQwen35 with word = letter|mark. numbers cuts a
+// text that begins with a number.
+func cutQwen(s string, word class, numbers cutter) int {
 	if s[0] == '\'' {
 		if n := contraction(s, true); n > 0 {
 			return n
@@ -136,13 +141,19 @@ func cutQwen(s string, word class) int {
 		return runEnd(s, n, word)
 	}
 	if c&number != 0 {
-		return n
+		return numbers(s)
 	}
 	notOther := space | number | word
 	if c&notOther == 0 || s[0] == ' ' && n < len(s) && !isAt(s, n, notOther) {
 		return runEnd(s, otherEnd(s, n, notOther), newline)
 	}
 	return cutSpace(s)
+}
+
+// oneNumber cuts one character.
+func oneNumber(s string) int {
+	_, n := classAt(s, 0)
+	return n
 }
 
 // cutSpace is \s*[\r\n]+|\s+(?!\S)|\s+ where s begins with a space character: up to the last line

@@ -32,19 +32,29 @@ const (
 )
 
 // ggufRule is what the name of a rule stands for: what the tokenizer.json has that the models of
-// that name are published with.
+// that name are published with, or the code of their tokenizer.
 type ggufRule struct {
 	nfc      bool     // text is brought to normal form C
+	whole    bool     // a piece that is a token as a whole is not merged
 	patterns []string // expressions that split, one after the other; each has a cutter
 }
 
 var ggufRules = map[string]ggufRule{
-	"qwen2":       {true, []string{patternQwen2}},
-	"hunyuan":     {true, []string{patternQwen2}},
-	"qwen35":      {true, []string{patternQwen35}},
-	"gpt-4o":      {false, []string{patternO200K}},
-	"deepseek-v3": {false, []string{patternNumbers3, patternCJK, patternDeepSeekWords}},
+	"qwen2":         {nfc: true, patterns: []string{patternQwen2}},
+	"qwen35":        {nfc: true, patterns: []string{patternQwen35}},
+	"hunyuan":       {nfc: true, whole: true, patterns: []string{patternQwen2}},
+	"hunyuan-dense": {patterns: patternsDeepSeek},
+	"deepseek-v3":   {patterns: patternsDeepSeek},
+	"joyai-llm":     {patterns: patternsDeepSeek},
+	"gpt-4o":        {whole: true, patterns: []string{patternO200K}},
+	"minimax-m2":    {patterns: []string{patternO200K}},
+	"glm4":          {patterns: []string{patternLlama3}},
+	"chatglm-bpe":   {patterns: []string{patternLlama3}},
+	"kimi-k2":       {whole: true, patterns: []string{patternKimi}},
 }
+
+// patternsDeepSeek are those of DeepSeek-V3.
+var patternsDeepSeek = []string{patternNumbers3, patternCJK, patternDeepSeekWords}
 
 // normalizer returns the rule's normal form.
 func (r ggufRule) normalizer() normalizer {
@@ -71,7 +81,7 @@ func FromGGUF(v *GGUF) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{bos: noToken, eos: noToken, norm: rule.normalizer()}
+	t := &Tokenizer{bos: noToken, eos: noToken, norm: rule.normalizer(), ignoreMerges: rule.whole}
 	t.pre = preTokenizer{splits: rule.splits(), byteLevel: true}
 	vocab, added, err := v.sort()
 	if err != nil {

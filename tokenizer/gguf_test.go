@@ -44,7 +44,7 @@ func TestFromGGUFErrors(t *testing.T) {
 		unsupported bool
 	}{
 		"kind":        {func(v *GGUF) { v.Model = "llama" }, `tokenizer.ggml.model = "llama"`, true},
-		"rule":        {func(v *GGUF) { v.Pre = "llama-bpe" }, `tokenizer.ggml.pre = "llama-bpe" (known: deepseek-v3, gpt-4o, hunyuan, qwen2, qwen35)`, true},
+		"rule":        {func(v *GGUF) { v.Pre = "llama-bpe" }, `tokenizer.ggml.pre = "llama-bpe" (known: chatglm-bpe, deepseek-v3, glm4, gpt-4o, hunyuan, hunyuan-dense, joyai-llm, kimi-k2, minimax-m2, qwen2, qwen35)`, true},
 		"no rule":     {func(v *GGUF) { v.Pre = "" }, `tokenizer.ggml.pre = ""`, true},
 		"type":        {func(v *GGUF) { v.Types[1] = 6 }, "token_type[1] = 6", true},
 		"types":       {func(v *GGUF) { v.Types = v.Types[1:] }, "6 types in tokenizer.ggml.token_type for 7 tokens", false},

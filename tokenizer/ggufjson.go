@@ -50,9 +50,10 @@ type byteLevel struct {
 }
 
 type jsonBPE struct {
-	Type   string           `json:"type"`
-	Vocab  map[string]int32 `json:"vocab"`
-	Merges []string         `json:"merges"`
+	Type         string           `json:"type"`
+	IgnoreMerges bool             `json:"ignore_merges"`
+	Vocab        map[string]int32 `json:"vocab"`
+	Merges       []string         `json:"merges"`
 }
 
 // JSON returns a tokenizer.json, and a tokenizer_config.json without a template, that make the same
@@ -64,7 +65,8 @@ func (v *GGUF) JSON() (file, config []byte, err error) {
 	rule, _ := v.rule()
 	vocab, added, _ := v.sort()
 	level := byteLevel{Type: "ByteLevel"}
-	f := jsonFile{Version: "1.0", Decoder: level, Model: jsonBPE{Type: "BPE", Vocab: vocab, Merges: append([]string{}, v.Merges...)}}
+	bpe := jsonBPE{Type: "BPE", IgnoreMerges: rule.whole, Vocab: vocab, Merges: append([]string{}, v.Merges...)}
+	f := jsonFile{Version: "1.0", Decoder: level, Model: bpe}
 	f.Added = []jsonAdded{}
 	for _, a := range added {
 		f.Added = append(f.Added, jsonAdded{ID: a.id, Content: a.content, Special: a.special})

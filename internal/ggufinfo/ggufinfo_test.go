@@ -120,7 +120,7 @@ func TestMissing(t *testing.T) {
 		"experts":         {[]string{"qwen3moe.expert_count", "qwen3moe.expert_kount"}, `"qwen3moe.expert_count" is missing or 0`},
 		"no experts":      {[]string{"_exps.weight", "_exxx.weight"}, "it has no tensors of experts"},
 		"layers":          {[]string{"blk.1.", "blk_1."}, `"qwen3moe.block_count" tells of 2 layers, but there are tensors of 1`},
-		"rule of text":    {[]string{"qwen2", "qwen9"}, `its text is not read: tokenizer: tokenizer.ggml.pre = "qwen9" (known: deepseek-v3, `},
+		"rule of text":    {[]string{"qwen2", "qwen9"}, `its text is not read: tokenizer: tokenizer.ggml.pre = "qwen9" (known: chatglm-bpe, deepseek-v3, `},
 		"tokens":          {[]string{"ggml.tokens", "ggml.takens"}, "it has no tokens"},
 		// ffn_down_exps of layer 1, [3, 64, 32] as Q5_0, becomes [2, 64, 24] in signed bytes
 		"type": {[]string{
