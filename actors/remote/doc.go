@@ -7,6 +7,7 @@
 //	client.go  Client: all hosts of an engine
 //	link.go    one host: dialling, greeting, asks under way, and the end of a connection
 //	probe.go   whether a host computes the same bits
+//	network.go how fast the network is
 //	survey.go  how fast a host and the network to it are, for forecasts
 //
 // A host is asked once it has shown that it has the same model and computes the same bits. Its

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type link struct {
 	addr string
 	said string // the last trouble that was logged
 	room frame.Room
+	net  network
 	ours []byte // memory for asks; of whoever runs the stages
 
 	mu      sync.Mutex
@@ -98,10 +100,28 @@ func (l *link) connect() error {
 	}
 	r := frame.NewReader(conn)
 	if err = l.greet(conn, r); err == nil {
+		err = l.measure(conn, r)
+	}
+	if err == nil {
 		err = l.serve(conn, r)
 	}
 	l.down(conn)
 	return err
+}
+
+// measure measures the network to a host that has greeted.
+func (l *link) measure(conn net.Conn, r *frame.Reader) (err error) {
+	_ = conn.SetDeadline(time.Now().Add(probePatience))
+	if l.net, err = greeted.network(conn, r); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// changed says what may be asked of the host.
+func (l *link) changed() *stages.HostChanged {
+	row := 4 * l.c.cfg.Shape.Hidden
+	return &stages.HostChanged{Host: l.host, Experts: l.room.Experts, Asks: l.room.Asks, DelayNS: float64(l.net.roundTrip), RowNS: l.net.rowNS(row, row)}
 }
 
 // dial returns a connection to the host, by TLS if that is wished.
@@ -167,8 +187,8 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	defer others.Wait()
 	defer close(ended)
 	l.said = ""
-	l.c.cfg.Log.Info("an expert host is used", "host", l.addr, "experts", l.room.Experts)
-	l.c.cfg.Send(stages.ExpertIO, &stages.HostChanged{Host: l.host, Experts: l.room.Experts, Asks: l.room.Asks})
+	l.c.cfg.Log.Info("an expert host is used", "host", l.addr, "experts", l.room.Experts, "round_trip", l.net.roundTrip, "out_MB_s", math.Round(l.net.out/1e6), "in_MB_s", math.Round(l.net.in/1e6))
+	l.c.cfg.Send(stages.ExpertIO, l.changed())
 	others.Go(func() { l.watch(conn, ended) })
 	for {
 		f, err := r.Next()

@@ -1,27 +1,16 @@
 package remote
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
 )
 
 const (
-	warmPings, surveyPings = 5, 100 // round trips that do not count, and that do
-	pingTime               = time.Second
-
-	// A rate is measured by pieces that follow each other: from the end of the first to that of the
-	// last, so that round trips and the beginning of a connection do not count. Pieces are doubled
-	// until that takes rateTime.
-	ratePieces, leastPiece = 5, 64 << 10
-	rateTime               = 50 * time.Millisecond
-	rateRounds             = 5
-
 	warmAsks, surveyAsks = 2, 20
 	surveyPatience       = time.Minute // with one host
 )
@@ -73,82 +62,16 @@ func (l *link) survey(ctx context.Context, s *Survey, experts int) error {
 	}
 	s.Room = l.room
 	_ = conn.SetReadDeadline(time.Now().Add(surveyPatience))
-	if s.RoundTrip, err = roundTrips(conn, r); err != nil {
+	if s.RoundTrip, err = surveyed.roundTrips(conn, r); err != nil {
 		return err
 	}
-	if s.Out, err = rates(conn, r, func(piece int) (padding, back int) { return piece, 0 }); err != nil {
+	if s.Out, err = surveyed.rates(conn, r, there); err != nil {
 		return err
 	}
-	if s.In, err = rates(conn, r, func(piece int) (padding, back int) { return 0, piece }); err != nil {
+	if s.In, err = surveyed.rates(conn, r, back); err != nil {
 		return err
 	}
 	return l.askRow(conn, r, s, experts)
-}
-
-// pong reads the next frame, which must be a Pong.
-func pong(r *frame.Reader) error {
-	f, err := r.Next()
-	if err == nil && f.Kind != frame.Pong {
-		err = fmt.Errorf("%w; or it is about to end", frame.ErrKind)
-	}
-	return err
-}
-
-// roundTrips measures pings one after the other, fewer if the network is slow.
-func roundTrips(conn net.Conn, r *frame.Reader) (all []time.Duration, err error) {
-	first := time.Now()
-	for n := 0; n < warmPings+surveyPings && (n < 2*warmPings || time.Since(first) < pingTime); n++ {
-		began := time.Now()
-		if _, err := conn.Write(frame.AppendEmpty(nil, frame.Ping, 0)); err != nil {
-			return nil, err
-		}
-		if err := pong(r); err != nil {
-			return nil, err
-		}
-		if n >= warmPings {
-			all = append(all, time.Since(began))
-		}
-	}
-	return all, nil
-}
-
-// rates measures pieces that go one way.
-func rates(conn net.Conn, r *frame.Reader, way func(piece int) (padding, back int)) (all []float64, err error) {
-	for piece := leastPiece; len(all) < rateRounds; {
-		padding, back := way(piece)
-		took, err := burst(conn, r, frame.AppendPing(nil, 0, padding, back))
-		if err != nil {
-			return nil, err
-		}
-		if took < rateTime && 2*piece <= frame.MostPadding {
-			piece *= 2
-			continue
-		}
-		all = append(all, float64((ratePieces-1)*piece)/took.Seconds())
-	}
-	return all, nil
-}
-
-// burst sends pings that follow each other, and returns how long it takes from the first Pong to
-// the last. A Pong is taken when it comes, though pings are being written.
-func burst(conn net.Conn, r *frame.Reader, ping []byte) (time.Duration, error) {
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	writing.Go(func() {
-		for range ratePieces {
-			_, _ = conn.Write(ping) // an error ends the connection: reading tells
-		}
-	})
-	var first time.Time
-	for n := range ratePieces {
-		if err := pong(r); err != nil {
-			return 0, err
-		}
-		if n == 0 {
-			first = time.Now()
-		}
-	}
-	return max(time.Since(first), time.Microsecond), nil
 }
 
 // askRow asks for the experts of one row again and again.
@@ -178,7 +101,7 @@ func (l *link) askRow(conn net.Conn, r *frame.Reader, s *Survey, experts int) er
 	return nil
 }
 
-func middle(of []time.Duration) time.Duration {
+func middle[T cmp.Ordered](of []T) T {
 	slices.Sort(of)
 	return of[len(of)/2]
 }

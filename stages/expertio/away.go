@@ -42,6 +42,8 @@ type host struct {
 	asks    int // under way
 	// cost is what it computes an expert for a row in, in nanoseconds, as it says; 0 is not known.
 	cost float64
+	// what was measured of the network to it: see HostChanged
+	delay, row float64
 }
 
 // ask is some uses of a load that a host computes.
@@ -70,11 +72,11 @@ func (a *away) init(c *Config) error {
 // hostChanged takes note of a host that may be asked from now on, or not any more.
 func (c *Core) hostChanged(m *stages.HostChanged) error {
 	a := &c.away
-	if m.Host < 0 || m.Host >= len(a.hosts) || m.Experts < 0 || m.Asks < 0 {
+	if m.Host < 0 || m.Host >= len(a.hosts) || m.Experts < 0 || m.Asks < 0 || m.DelayNS < 0 || m.RowNS < 0 {
 		return fmt.Errorf("expertio: %d experts and %d asks of host %d, there are %d hosts", m.Experts, m.Asks, m.Host, len(a.hosts))
 	}
 	h := &a.hosts[m.Host]
-	h.experts, h.credits = m.Experts, m.Asks
+	h.experts, h.credits, h.delay, h.row = m.Experts, m.Asks, m.DelayNS, m.RowNS
 	a.some = false
 	for i := range a.hosts {
 		a.some = a.some || a.hosts[i].experts > 0
@@ -112,23 +114,28 @@ func score(key, host, weight int) float64 {
 // elsewhere reports whether a host that can be asked owns an expert.
 func (c *Core) elsewhere(key int) bool { return c.away.some && c.away.table.Owners[key] != here }
 
-// askFor asks hosts for the uses of a load that they own and that are not in memory here. A host
-// without a credit is passed over: its uses are read here, as are those of more picks than an ask
-// may have.
+// askFor asks hosts for the uses of a load that they own and that are not in memory here, where
+// that is quicker than reading (saved.go). A host without a credit is passed over: its uses are
+// read here, as are those of more picks than an ask may have.
 func (c *Core) askFor(l *load, out *stages.Outbox) {
 	if !c.away.some {
 		return
 	}
 	batch := asking{load: l, first: c.away.last, table: c.away.tableOf(l.step.ID)}
-	if batch.table == nil {
+	if batch.table == nil || !c.worthAsking(&batch) {
 		return
 	}
+	tries := c.tries(l)
 	for i := range l.uses {
 		u := &l.uses[i]
 		if !u.open() {
 			continue
 		}
-		if h := c.whoComputes(&batch, c.keyOf(l, i), u.failed); h != here && c.askOf(&batch, i, h) {
+		h := c.whoComputes(&batch, c.keyOf(l, i), u.failed)
+		if h == here || c.saved(l, i, h) <= 0 {
+			continue
+		}
+		if tries--; tries < 0 && c.askOf(&batch, i, h) {
 			u.state = asked
 			l.left--
 		}

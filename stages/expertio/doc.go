@@ -25,6 +25,7 @@
 //	prefetch.go  hints; pace.go and pause.go decide which are worth a read
 //	urgent.go    what urgent steps have before others
 //	away.go      experts that other machines compute
+//	saved.go     when they are worth asking
 //	table.go     which machine owns which
 //	late.go      reads that fail or do not end
 //	resize.go    another number of slots

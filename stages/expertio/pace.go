@@ -144,6 +144,15 @@ func (p *pace) room(m *stages.PrefetchExperts, d due, before int) float64 {
 	return room
 }
 
+// readNS returns how long the disk takes for a record while it is kept busy; 0 if that is not
+// known.
+func (p *pace) readNS() float64 {
+	if p.done < fewReads {
+		return 0
+	}
+	return p.busy / p.done
+}
+
 // cost returns what a useless read takes from other reads, in reads.
 func (p *pace) cost() float64 {
 	if p.all == 0 {

@@ -258,7 +258,11 @@ func (s *simulation) meddle() {
 		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Memory: s.r.IntN(2) == 0, Caller: "resize"})
 	}
 	if s.tu.hosts > 0 && s.r.IntN(20) == 0 {
-		s.PostTo(stages.ExpertIO, &stages.HostChanged{Host: s.r.IntN(s.tu.hosts), Experts: max(0, s.r.IntN(40)-10), Asks: 1 + s.r.IntN(4)})
+		m := &stages.HostChanged{Host: s.r.IntN(s.tu.hosts), Experts: max(0, s.r.IntN(40)-10), Asks: 1 + s.r.IntN(4)}
+		if s.r.IntN(2) == 0 { // some networks are slow for the disk, some are not, of some nothing is known
+			m.DelayNS, m.RowNS = s.r.Float64()*1e6, s.r.ExpFloat64()*1e5
+		}
+		s.PostTo(stages.ExpertIO, m)
 	}
 	if s.tu.resize && s.r.IntN(60) == 0 {
 		s.asked++
