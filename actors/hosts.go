@@ -87,10 +87,27 @@ func hostConfig(cfg *Config, addrs []string, f *modelfiles.Files, own func() (fi
 		return to, err
 	}
 	to.Fingerprint = print
+	to.Groups = roundedGroups(cfg.Device, f)
 	if to.Probe, err = probeHosts(cfg.Device, f); err != nil {
 		return to, fmt.Errorf("actors: what expert hosts are compared with: %w", err)
 	}
 	return to, nil
+}
+
+// roundedGroups returns, of each layer, how many numbers of a row the device rounds together for
+// its experts, if it uses nothing else of them; 0 if it uses the numbers.
+func roundedGroups(dev gpu.Device, f *modelfiles.Files) []int {
+	groups := make([]int, len(f.Config.Layers))
+	if p, ok := dev.(gpu.Processor); !ok || p.Activations() != "int8" {
+		return groups
+	}
+	for _, i := range f.Experts.Layers() {
+		l := f.Experts.LayoutOf(i)
+		if g := l.Gate.Format.Rounded(); g == l.Up.Format.Rounded() {
+			groups[i] = g
+		}
+	}
+	return groups
 }
 
 // probeRows is the rows that hosts are tried with: more than one, since kernels differ there.
@@ -106,7 +123,7 @@ func alignedBytes(n int) []byte {
 // probeHosts computes two experts, the first of the first layer that has some and the last of it.
 func probeHosts(dev gpu.Device, f *modelfiles.Files) (*remote.Probe, error) {
 	m, layer := f.Config, f.Experts.Layers()[0]
-	q := &frame.Question{Layer: layer, Urgent: true, Inputs: make([]float32, probeRows*m.HiddenSize)}
+	q := &frame.Question{Layer: layer, Group: roundedGroups(dev, f)[layer], Urgent: true, Inputs: make([]float32, probeRows*m.HiddenSize)}
 	for i := range q.Inputs {
 		q.Inputs[i] = float32(math.Sin(float64(i)))
 	}

@@ -63,7 +63,7 @@ func TestHosts(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		inputs host.Activations
-	}{{fixtures.Qwen35MoEQ4, host.F32}, {fixtures.Qwen35MoEQ4, host.Int8}, {fixtures.DeepseekV3BF16, host.F32}, {fixtures.GptOssMXFP4, host.F32}} {
+	}{{fixtures.Qwen35MoEQ4, host.F32}, {fixtures.Qwen35MoEQ4, host.Int8}, {fixtures.DeepseekV3BF16, host.F32}, {fixtures.GptOssMXFP4, host.F32}, {fixtures.GptOssMXFP4, host.Int8}} {
 		t.Run(fmt.Sprint(tc.name, " ", tc.inputs), func(t *testing.T) {
 			dir := fixtures.Packed(t, tc.name, 0)
 			compute := func() gpu.Device {

@@ -20,6 +20,7 @@ type HostSurvey struct {
 	Experts int    // that it has memory for
 	Bytes   int64  // of that memory
 
+	RowBytes   int             // of a row on its way there
 	RoundTrips []time.Duration // of pings, through both programs
 	Out, In    []float64       // how fast the network was, there and back, in bytes a second, of several rounds
 
@@ -50,7 +51,7 @@ func SurveyHosts(ctx context.Context, cfg Config) (all []HostSurvey, err error) 
 	k := min(cmp.Or(cfg.ExpertsPerToken, f.Config.NumExpertsPerTok), f.Config.NumExpertsPerTok)
 	for _, s := range remote.Look(ctx, to, k) {
 		all = append(all, HostSurvey{
-			Addr: s.Addr, Err: s.Err, Device: s.Room.Device, Experts: s.Room.Experts, Bytes: s.Room.Bytes, RoundTrips: s.RoundTrip, Out: s.Out, In: s.In,
+			Addr: s.Addr, Err: s.Err, Device: s.Room.Device, Experts: s.Room.Experts, Bytes: s.Room.Bytes, RowBytes: to.RowBytes(), RoundTrips: s.RoundTrip, Out: s.Out, In: s.In,
 			AskExperts: k, Took: s.Took, Waited: s.Spent.Waited, Read: s.Spent.Read, Computed: s.Spent.Computed,
 		})
 	}

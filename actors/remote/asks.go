@@ -46,7 +46,7 @@ func (l *link) ask(a *stages.Ask) {
 			p.rows = append(p.rows, len(a.Plan.Uses[u].Pairs))
 		}
 		l.pending[a.ID] = p
-		l.ours = frame.AppendAsk(l.ours[:0], a.ID, l.c.cfg.Shape.Hidden, question(a, l.c.cfg.Shape.Hidden))
+		l.ours = frame.AppendAsk(l.ours[:0], a.ID, l.c.cfg.Shape.Hidden, question(a, &l.c.cfg))
 		l.expect(a, p)
 		l.figures.Asks++
 		if a.Hedge {
@@ -74,8 +74,9 @@ func (l *link) share(s *stages.HostShare) {
 }
 
 // question says what an ask asks: the rows that its uses need, each once.
-func question(a *stages.Ask, hidden int) *frame.Question {
-	q := &frame.Question{Layer: a.Step.Layer, Epoch: a.Epoch, Urgent: a.Step.Batch.Urgent, Trace: caller(a.Step.Batch), Uses: make([]frame.Use, len(a.Uses))}
+func question(a *stages.Ask, cfg *Config) *frame.Question {
+	hidden := cfg.Shape.Hidden
+	q := &frame.Question{Layer: a.Step.Layer, Group: cfg.Groups[a.Step.Layer], Epoch: a.Epoch, Urgent: a.Step.Batch.Urgent, Trace: caller(a.Step.Batch), Uses: make([]frame.Use, len(a.Uses))}
 	at := make([]int32, len(a.Step.Batch.Rows)) // where a row is among the inputs, from 1; 0: not wanted
 	picks := 0
 	for _, u := range a.Uses {

@@ -18,6 +18,7 @@ const DefaultPatience = 250 * time.Millisecond
 type Config struct {
 	Hosts       []string // their addresses, host:port
 	Shape       frame.Shape
+	Groups      []int    // [layers] as frame.Question.Group
 	Fingerprint [32]byte // of the model
 	Token       [32]byte // of a secret of both; zero for none
 	TLS         *tls.Config
@@ -28,6 +29,14 @@ type Config struct {
 	// Send sends a message to a stage, from any goroutine.
 	Send func(stages.StageID, stages.Message)
 	Log  *slog.Logger
+}
+
+// RowBytes returns how many bytes a row has on its way to a host: the most of any layer's.
+func (c *Config) RowBytes() (most int) {
+	for _, group := range c.Groups {
+		most = max(most, frame.RowBytes(c.Shape.Hidden, group))
+	}
+	return most
 }
 
 // Client is all expert hosts of an engine.

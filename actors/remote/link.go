@@ -120,8 +120,10 @@ func (l *link) measure(conn net.Conn, r *frame.Reader) (err error) {
 
 // changed says what may be asked of the host.
 func (l *link) changed() *stages.HostChanged {
-	row := 4 * l.c.cfg.Shape.Hidden
-	return &stages.HostChanged{Host: l.host, Experts: l.room.Experts, Asks: l.room.Asks, DelayNS: float64(l.net.roundTrip), RowNS: l.net.rowNS(row, row)}
+	hidden := l.c.cfg.Shape.Hidden
+	return &stages.HostChanged{
+		Host: l.host, Experts: l.room.Experts, Asks: l.room.Asks, DelayNS: float64(l.net.roundTrip), RowNS: l.net.rowNS(l.c.cfg.RowBytes(), 4*hidden),
+	}
 }
 
 // dial returns a connection to the host, by TLS if that is wished.

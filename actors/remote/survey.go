@@ -79,7 +79,7 @@ func (l *link) askRow(conn net.Conn, r *frame.Reader, s *Survey, experts int) er
 	hidden := l.c.cfg.Shape.Hidden
 	q := &frame.Question{Urgent: true, Inputs: make([]float32, hidden)}
 	if p := l.c.cfg.Probe; p != nil {
-		q.Layer = p.Question.Layer
+		q.Layer, q.Group = p.Question.Layer, p.Question.Group
 		copy(q.Inputs, p.Question.Inputs)
 	}
 	for e := range experts {

@@ -21,6 +21,7 @@ type Host struct {
 	Bytes  int64  `json:"bytes"` // of that memory
 
 	RoundTrip figures.Spread `json:"round_trip_seconds"` // of pings, through both programs
+	RowBytes  int            `json:"row_bytes"`          // of a row on its way to the host
 	Out       figures.Spread `json:"out_bandwidth"`      // bytes a second, to the host
 	In        figures.Spread `json:"in_bandwidth"`       // and back
 
@@ -89,7 +90,7 @@ func hostOf(s *actors.HostSurvey) Host {
 		seconds[i] = d.Seconds()
 	}
 	return Host{
-		Addr: s.Addr, Device: s.Device, Slots: s.Experts, Bytes: s.Bytes,
+		Addr: s.Addr, Device: s.Device, Slots: s.Experts, Bytes: s.Bytes, RowBytes: s.RowBytes,
 		RoundTrip: figures.SpreadOf(seconds), Out: figures.SpreadOf(s.Out), In: figures.SpreadOf(s.In),
 		AskExperts: s.AskExperts, AskSeconds: s.Took.Seconds(), ReadSeconds: s.Read.Seconds(), ComputeSeconds: s.Computed.Seconds(),
 	}
@@ -171,16 +172,16 @@ func (h *Hosts) Expect(b Base) error {
 		kept.From = "since all machines together hold every expert"
 	}
 	m := b.Contents.Model
-	row := float64(4 * m.HiddenSize)
+	there, row := float64(up[0].RowBytes), float64(4*m.HiddenSize)
 	n := SplitNeeds{
-		Layers: len(m.MoELayers()), Picks: b.Info.TopK, RowBytes: 4 * m.HiddenSize, Kept: kept.Rate, DenseSeconds: float64(b.Contents.TouchedWeights) / f.MemoryBandwidth,
+		Layers: len(m.MoELayers()), Picks: b.Info.TopK, OutBytes: up[0].RowBytes, RowBytes: 4 * m.HiddenSize, Kept: kept.Rate, DenseSeconds: float64(b.Contents.TouchedWeights) / f.MemoryBandwidth,
 	}
 	if f.DiskBandwidth > 0 {
 		n.ReadSeconds = float64(b.Info.SlotBytes) / f.DiskBandwidth
 	}
 	owners := []Owner{{Share: h.Here.Share, UseSeconds: float64(b.Info.SlotBytes) / f.MemoryBandwidth}}
 	for _, x := range up {
-		network := x.RoundTrip.Median + row/x.Out.Median + float64(x.AskExperts)*row/x.In.Median
+		network := x.RoundTrip.Median + there/x.Out.Median + float64(x.AskExperts)*row/x.In.Median
 		owners = append(owners, Owner{
 			Share: x.Share, UseSeconds: x.ComputeSeconds / float64(x.AskExperts), RoundTrip: x.RoundTrip.Median, Out: x.Out.Median, In: x.In.Median,
 			Extra: max(0, x.AskSeconds-x.ReadSeconds-x.ComputeSeconds-network),
@@ -191,7 +192,7 @@ func (h *Hosts) Expect(b Base) error {
 	h.judge(f)
 	if f.DiskBandwidth > 0 {
 		fastest := slices.MaxFunc(up, func(a, b *Host) int { return int(a.In.Median) - int(b.In.Median) })
-		h.PromptRows = BreakEven(n.RowBytes, n.ReadSeconds, fastest.Out.Median, fastest.In.Median)
+		h.PromptRows = BreakEven(&n, fastest.Out.Median, fastest.In.Median)
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ type Owner struct {
 // SplitNeeds is what a token needs of machines that compute its experts together.
 type SplitNeeds struct {
 	Layers, Picks int     // layers with experts, and the experts of a row in each
-	RowBytes      int     // of a row, there as well as back
+	OutBytes      int     // of a row, to a host
+	RowBytes      int     // of an output, back
 	DenseSeconds  float64 // of a token, for all but experts
 	ReadSeconds   float64 // to read one expert from a disk
 	Kept          float64 // the share of uses that find their expert in some owner's memory
@@ -118,7 +119,7 @@ func drawOwner(r *rand.Rand, owners []Owner) int {
 // computes.
 func layerOf(n *SplitNeeds, owners []Owner, picks, misses []int, worst bool) (slowest parts) {
 	var trip, extra, fastOut, fastIn, out, in float64
-	row := float64(n.RowBytes)
+	row, there := float64(n.RowBytes), float64(n.OutBytes)
 	for i := range owners {
 		if picks[i] == 0 {
 			continue
@@ -128,10 +129,10 @@ func layerOf(n *SplitNeeds, owners []Owner, picks, misses []int, worst bool) (sl
 		if i > 0 {
 			back := float64(picks[i]) * row
 			if !worst {
-				p.network = o.RoundTrip + row/o.Out + back/o.In
+				p.network = o.RoundTrip + there/o.Out + back/o.In
 			}
 			trip, extra, fastOut, fastIn = max(trip, o.RoundTrip), max(extra, o.Extra), max(fastOut, o.Out), max(fastIn, o.In)
-			out, in = out+row, in+back
+			out, in = out+there, in+back
 		}
 		if p.sum() > slowest.sum() {
 			slowest = p
@@ -170,6 +171,6 @@ func workOf(o *Owner, picks, read float64, here, worst bool) (p parts) {
 
 // BreakEven returns from how many rows on an expert is read here in less time than its rows take to
 // a host and back.
-func BreakEven(rowBytes int, readSeconds, out, in float64) float64 {
-	return readSeconds / (float64(rowBytes)/out + float64(rowBytes)/in)
+func BreakEven(n *SplitNeeds, out, in float64) float64 {
+	return n.ReadSeconds / (float64(n.OutBytes)/out + float64(n.RowBytes)/in)
 }

@@ -12,7 +12,7 @@ import (
 // TestSplitByHand compares with sums made by hand: one host that owns everything has all picks of
 // each layer, so nothing is left to chance.
 func TestSplitByHand(t *testing.T) {
-	n := SplitNeeds{Layers: 10, Picks: 4, RowBytes: 8000, DenseSeconds: 0.003, ReadSeconds: 0.002, Kept: 1}
+	n := SplitNeeds{Layers: 10, Picks: 4, OutBytes: 8000, RowBytes: 8000, DenseSeconds: 0.003, ReadSeconds: 0.002, Kept: 1}
 	host := Owner{Share: 1, UseSeconds: 50e-6, RoundTrip: 100e-6, Out: 1e9, In: 0.5e9, Extra: 70e-6}
 	// 100 µs, 8,000 bytes at 1 GB/s, 32,000 at 0.5 GB/s: 172 µs of network; 4 times 50 µs
 	const network, computed = 172e-6, 200e-6
@@ -40,7 +40,8 @@ func TestSplitByHand(t *testing.T) {
 			t.Errorf("%s: bound by %s, want %s", tc.name, s.Bound, tc.bound)
 		}
 	}
-	if got, want := BreakEven(8000, 0.002, 1e9, 0.5e9), 0.002/24e-6; math.Abs(got-want) > 1e-9 {
+	n.OutBytes = 4000
+	if got, want := BreakEven(&n, 1e9, 0.5e9), 0.002/20e-6; math.Abs(got-want) > 1e-9 {
 		t.Errorf("break-even at %g rows, want %g", got, want)
 	}
 }
@@ -71,7 +72,7 @@ func TestSplitOfSimulated(t *testing.T) {
 		for i := range owners {
 			owners[i] = Owner{Share: 1 / float64(c.hosts), UseSeconds: c.expert / memory, RoundTrip: 140e-6, Out: c.gbit * 1e9 / 8, In: c.gbit * 1e9 / 8}
 		}
-		s := SplitOf(SplitNeeds{Layers: c.layers, Picks: c.picks, RowBytes: 4 * c.hidden, DenseSeconds: c.dense / gpu, ReadSeconds: c.expert / disk, Kept: c.kept}, owners)
+		s := SplitOf(SplitNeeds{Layers: c.layers, Picks: c.picks, OutBytes: 4 * c.hidden, RowBytes: 4 * c.hidden, DenseSeconds: c.dense / gpu, ReadSeconds: c.expert / disk, Kept: c.kept}, owners)
 		if s.TokensPerSecond < 0.98*c.want || s.TokensPerSecond > 1.25*c.want || s.Low > 1.02*c.want || s.Low < 0.7*c.want {
 			t.Errorf("%d hosts, hidden %d, %g Gbit/s: %.2f to %.2f tokens/s, want %g", c.hosts, c.hidden, c.gbit, s.Low, s.TokensPerSecond, c.want)
 		}
@@ -89,7 +90,7 @@ func TestHostsVerdict(t *testing.T) {
 	contents := &actors.Contents{Model: m, TouchedWeights: 100e6}
 	info := actors.Info{ExpertIO: actors.ExpertIODirect, Slots: 160, SlotBytes: 2_500_000, ExpertBytes: 640 * 2_500_000, TopK: 8}
 	host := func(trip, rate float64, slots int) Host {
-		h := Host{Addr: "h:1", Slots: slots, AskExperts: 8, AskSeconds: 8*50e-6 + trip + 9*8192/rate, ComputeSeconds: 8 * 50e-6}
+		h := Host{Addr: "h:1", Slots: slots, RowBytes: 8192, AskExperts: 8, AskSeconds: 8*50e-6 + trip + 9*8192/rate, ComputeSeconds: 8 * 50e-6}
 		h.RoundTrip.Median, h.Out.Median, h.In.Median = trip, rate, rate
 		return h
 	}

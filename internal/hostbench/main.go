@@ -37,7 +37,7 @@ type options struct {
 	program, model string
 	hosts, threads int
 	tokens         int
-	hidden         int             // numbers of a row of the model
+	row            rowBytes        // of the model
 	delays         []time.Duration // one way
 	rates          []int64         // bits a second
 	dir            string          // for files
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer os.RemoveAll(o.dir)
-	if o.hidden, err = hiddenOf(o.model); err != nil {
+	if o.row, err = rowOf(o.model); err != nil {
 		return err
 	}
 	hosts, err := startHosts(ctx, o)
@@ -143,7 +143,7 @@ func line(ctx context.Context, o *options, out io.Writer, hosts []*host, link *n
 	if err := decode(ctx, o, addrs, file); err != nil {
 		return err
 	}
-	p, err := pathOf(file, o.hidden)
+	p, err := pathOf(file, o.row)
 	if err != nil {
 		return err
 	}
@@ -191,13 +191,21 @@ func roundTrip(link *netdelay.Link) (time.Duration, error) {
 	return netdelay.RoundTrip(addr, bytes, rounds)
 }
 
-func hiddenOf(dir string) (int, error) {
+// rowOf returns the size of a model's rows. Both sides compute with int8, which is the default: if
+// inputs of the experts are rounded in groups, a row goes out as a byte for each number and four for
+// each group.
+func rowOf(dir string) (row rowBytes, err error) {
 	f, err := modelfiles.Open(modelfiles.Where{Path: dir})
 	if err != nil {
-		return 0, err
+		return row, err
 	}
 	defer f.Close()
-	return f.Config.HiddenSize, nil
+	l, hidden := f.Experts.Layout(), f.Config.HiddenSize
+	row = rowBytes{int64(4 * hidden), int64(4 * hidden)}
+	if group := l.Gate.Format.Rounded(); group > 0 && group == l.Up.Format.Rounded() {
+		row.there = int64(hidden + 4*hidden/group)
+	}
+	return row, nil
 }
 
 func rateName(bits int64) string {

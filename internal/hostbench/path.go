@@ -23,7 +23,7 @@ type path struct {
 const settled = 0.8
 
 // pathOf reads a recording.
-func pathOf(file string, hidden int) (*path, error) {
+func pathOf(file string, row rowBytes) (*path, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func pathOf(file string, hidden int) (*path, error) {
 	}
 	tokens := slices.DeleteFunc(why.Tokens, func(t analyse.Token) bool { return t.Rows != 1 })
 	tokens = tokens[len(tokens)-int(settled*float64(len(tokens))):]
-	bytes, layers := asked(rec, hidden)
+	bytes, layers := asked(rec, row)
 	if len(tokens) == 0 || layers == 0 {
 		return nil, errors.New("no token asked a host; is the model larger than the engine's memory?")
 	}
@@ -64,22 +64,21 @@ func pathOf(file string, hidden int) (*path, error) {
 	return p, nil
 }
 
-// floatBytes is the size of a number of a row.
-const floatBytes = 4
+// rowBytes is the size of a row on its way to a host, and of an output on its way back.
+type rowBytes struct{ there, back int64 }
 
 // asked returns how many bytes the busiest host of a layer gets and sends, in the middle, and how
 // many layers ask.
-func asked(rec *record.Recording, hidden int) (bytes int64, layers int) {
+func asked(rec *record.Recording, row rowBytes) (bytes int64, layers int) {
 	type key struct {
 		step  uint64
 		layer int32
 	}
-	row := int64(floatBytes * hidden)
 	most, of := make(map[key]int64), make(map[int32]bool)
 	for i := range rec.Answers {
 		a := &rec.Answers[i]
 		k := key{a.Step, a.Layer}
-		most[k] = max(most[k], row*int64(1+a.Uses))
+		most[k] = max(most[k], row.there+row.back*int64(a.Uses))
 		of[a.Layer] = true
 	}
 	var all []int64

@@ -3,15 +3,17 @@ package frame
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 	"unsafe"
 )
 
 // An Ask is: layer, experts, rows, 1 if it is urgent, epoch (4 bytes each); the caller's trace (16
-// bytes), span (8), flags (1), and 3 bytes of 0; of each expert its number and how many rows it has
-// (4 bytes each); the rows of the first expert, then those of the next … (2 bytes each); zeros
-// up to 4 bytes; the rows' values.
+// bytes), span (8), flags (1); how many numbers of a row share a scale, as a power of two, 0 where
+// rows are not rounded (1), and 2 bytes of 0; of each expert its number and how many rows it has (4
+// bytes each); the rows of the first expert, then those of the next … (2 bytes each); zeros up to 4
+// bytes; the rows' values (codes.go).
 const (
 	askTrace    = 20 // where the caller's span is
 	askFixed    = askTrace + 28
@@ -28,6 +30,9 @@ type Question struct {
 	Trace  Trace
 	Uses   []Use
 	Inputs []float32 // [rows, hidden]
+	// Group is how many numbers of a row the device rounds together. What is read is rounded to the
+	// same codes as what was sent then. 0: Inputs go out as they are.
+	Group int
 }
 
 // Trace is a caller's span, as W3C trace context has it. Zero means that it is not recorded.
@@ -65,7 +70,11 @@ func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	}
 	dst = append(append(dst, q.Trace.TraceID[:]...), q.Trace.SpanID[:]...)
-	dst = append(dst, q.Trace.Flags, 0, 0, 0)
+	power := byte(0)
+	if q.Group > 0 {
+		power = byte(bits.TrailingZeros(uint(q.Group)))
+	}
+	dst = append(dst, q.Trace.Flags, power, 0, 0)
 	for i := range q.Uses {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(q.Uses[i].Expert))
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(q.Uses[i].Rows)))
@@ -76,7 +85,7 @@ func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
 		}
 	}
 	dst = pad(dst, from)
-	return end(append(dst, bytesOf(q.Inputs)...), from)
+	return end(appendRows(dst, q.Inputs, q.Group), from)
 }
 
 // Question reads an Ask. What it returns has memory of its own.
@@ -100,8 +109,13 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 	t := b[askTrace:askFixed]
 	copy(q.Trace.TraceID[:], t)
 	copy(q.Trace.SpanID[:], t[16:])
-	if q.Trace.Flags = t[24]; t[25]|t[26]|t[27] != 0 {
+	if q.Trace.Flags = t[24]; t[26]|t[27] != 0 {
 		return bad("bytes after a span that are not 0")
+	}
+	if t[25] > 0 {
+		if q.Group = 1 << min(t[25], 31); q.Group < leastGroup || q.Group > mostGroup || s.Hidden%q.Group != 0 {
+			return bad("groups of %d numbers", q.Group)
+		}
 	}
 	picks := 0
 	for i := range q.Uses {
@@ -114,7 +128,7 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 	}
 	at := askFixed + uses*askUseBytes
 	values := (at + picks*askRowBytes + 3) &^ 3
-	if picks > s.AskPicks() || len(b) != values+4*rows*s.Hidden {
+	if picks > s.AskPicks() || len(b) != values+rows*RowBytes(s.Hidden, q.Group) {
 		return bad("%d picks of %d rows in %d bytes", picks, rows, len(b))
 	}
 	all := make([]int32, 0, picks)
@@ -130,7 +144,9 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 		u.Rows = all[len(all)-n : len(all) : len(all)]
 	}
 	q.Inputs = make([]float32, rows*s.Hidden)
-	copy(bytesOf(q.Inputs), b[values:])
+	if err := readRows(q.Inputs, b[values:], q.Group); err != nil {
+		return nil, err
+	}
 	return q, nil
 }
 

@@ -18,6 +18,9 @@ import (
 
 var shape = Shape{Layers: 3, Experts: 8, Hidden: 4}
 
+// wide has rows that can go out as codes.
+var wide = Shape{Layers: 3, Experts: 8, Hidden: 32}
+
 // question is an ask of random experts and rows.
 func question(r *rand.Rand) *Question {
 	rows := 1 + r.IntN(5)
@@ -231,6 +234,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(AppendAsk(AppendHello(nil, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
 	f.Add(append(AppendWelcome(AppendPing(nil, 1, 9, 9), Room{1, 1, 1, "x"}), appendAnswer(nil, 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)})...))
 	f.Add(AppendShare(nil, 7, []int32{1, 2}))
+	f.Add(AppendAsk(nil, 1, wide.Hidden, &Question{Group: 16, Uses: []Use{{Expert: 1, Rows: []int32{0, 1}}}, Inputs: hardRows(r, 2*wide.Hidden, 16)}))
 	f.Add(AppendReason(AppendEmpty(nil, Ping, 1), Refused, 0, "no"))
 	f.Fuzz(func(t *testing.T, stream []byte) { readAll(t, stream) })
 }
@@ -246,8 +250,12 @@ func readAll(t *testing.T, stream []byte) {
 		_, _ = f.Room()
 		_, _ = f.Back()
 		_, _ = f.Placed(shape)
-		if q, err := f.Question(shape); err == nil {
-			if again := AppendAsk(nil, f.ID, shape.Hidden, q); !bytes.Equal(again[headerBytes:headerBytes+askFixed], f.Body[:askFixed]) || len(again) != headerBytes+len(f.Body) {
+		for _, of := range []Shape{shape, wide} {
+			q, err := f.Question(of)
+			if err != nil {
+				continue
+			}
+			if again := AppendAsk(nil, f.ID, of.Hidden, q); !bytes.Equal(again[headerBytes:headerBytes+askFixed], f.Body[:askFixed]) || len(again) != headerBytes+len(f.Body) {
 				t.Fatalf("%x was read as %+v", f.Body, q)
 			}
 		}

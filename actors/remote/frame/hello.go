@@ -7,7 +7,7 @@ import (
 )
 
 // Version is that of the frames. Both sides must have the same.
-const Version = 4
+const Version = 5
 
 // magic begins a Hello.
 const magic = "moeflux\x00"
