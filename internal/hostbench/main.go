@@ -192,8 +192,8 @@ func roundTrip(link *netdelay.Link) (time.Duration, error) {
 }
 
 // rowOf returns the size of a model's rows. Both sides compute with int8, which is the default: if
-// inputs of the experts are rounded in groups, a row goes out as a byte for each number and four for
-// each group.
+// inputs of the experts are rounded in groups, a row goes out as a byte for each number and four
+// for each group.
 func rowOf(dir string) (row rowBytes, err error) {
 	f, err := modelfiles.Open(modelfiles.Where{Path: dir})
 	if err != nil {
