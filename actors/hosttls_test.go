@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net"
@@ -18,6 +20,7 @@ import (
 
 	expert "github.com/moeflux/moeflux-actor/actors/remote/host"
 	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
+	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
@@ -127,6 +130,62 @@ func TestHostsTLS(t *testing.T) {
 				t.Errorf("the host has computed %d uses", uses)
 			}
 		})
+	}
+}
+
+// TestCertificateRenewed has a host and an engine start with certificates that end soon, and
+// replaces both files of each one after the other. Connections that begin meanwhile still get the
+// ones before, and then those of the new files; nothing is started anew.
+func TestCertificateRenewed(t *testing.T) {
+	a := newAuthority(t)
+	files := map[string]secrets.Files{"host": a.files("host", time.Minute, "127.0.0.1"), "engine": a.files("engine", time.Minute)}
+	host, engine := files["host"], files["engine"]
+	server, err := host.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := engine.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.ServerName = "127.0.0.1"
+	shown := func() [2]time.Time {
+		t.Helper()
+		near, far := net.Pipe()
+		defer near.Close()
+		defer far.Close()
+		s, c := tls.Server(far, server), tls.Client(near, client)
+		failed := make(chan error, 1)
+		go func() { failed <- s.Handshake() }()
+		if err := errors.Join(c.Handshake(), <-failed); err != nil {
+			t.Fatal(err)
+		}
+		return [2]time.Time{c.ConnectionState().PeerCertificates[0].NotAfter, s.ConnectionState().PeerCertificates[0].NotAfter}
+	}
+	before := shown()
+	for name, ends := range map[string]time.Duration{"host": time.Hour, "engine": 2 * time.Hour} {
+		old, err := os.ReadFile(files[name].Cert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.files(name, ends, "127.0.0.1")
+		renewed, err := os.ReadFile(files[name].Cert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := func(text []byte) {
+			if err := durable.WriteFile(files[name].Cert, durable.Shared, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replace(old) // with the new key
+		if got := shown(); got[0] != before[0] && name == "host" || got[1] != before[1] && name == "engine" {
+			t.Errorf("with a key of another certificate of the %s sides show what ends at %v, before at %v", name, got, before)
+		}
+		replace(renewed)
+	}
+	if got := shown(); time.Until(got[0]) < 50*time.Minute || time.Until(got[1]) < 110*time.Minute {
+		t.Errorf("sides show certificates that end at %v", got)
 	}
 }
 

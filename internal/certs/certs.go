@@ -54,6 +54,9 @@ type Authority struct {
 
 // Open opens the authority in a folder, or makes it.
 func Open(dir string, now time.Time) (*Authority, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder; name one for the authority, or one that does not exist yet", dir)
+	}
 	a := &Authority{dir: dir, now: now}
 	a.Files = a.filesOf(authorityName)
 	_, certErr := os.Stat(a.Cert)

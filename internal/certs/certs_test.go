@@ -166,3 +166,14 @@ func TestCheckName(t *testing.T) {
 		}
 	}
 }
+
+// TestNoFolder names a file in place of a folder.
+func TestNoFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file, now); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+		t.Errorf("an authority in a file: %v", err)
+	}
+}

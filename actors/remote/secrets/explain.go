@@ -88,7 +88,7 @@ func (s *Files) Expired(now time.Time) error {
 	if own == nil || err != nil {
 		return err
 	}
-	if ends := own.Leaf.NotAfter; !now.Before(ends) {
+	if ends := own.pair.Leaf.NotAfter; !now.Before(ends) {
 		return fmt.Errorf("the certificate %s has expired on %s; %s", s.Cert, ends.UTC().Format(time.DateTime), renew)
 	}
 	return nil

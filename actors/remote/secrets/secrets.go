@@ -49,7 +49,7 @@ func (s *Files) Client() (*tls.Config, error) {
 	if own == nil {
 		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{*own}, RootCAs: pool, MinVersion: tls.VersionTLS13}, nil
+	return &tls.Config{GetClientCertificate: own.forClient, RootCAs: pool, MinVersion: tls.VersionTLS13}, nil
 }
 
 // Server returns what takes engines by TLS, which must show certificates, too; nil without
@@ -59,21 +59,19 @@ func (s *Files) Server() (*tls.Config, error) {
 	if own == nil {
 		return nil, err
 	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{*own}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-	}, nil
+	return &tls.Config{GetCertificate: own.forServer, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}, nil
 }
 
-func (s *Files) load() (*tls.Certificate, *x509.CertPool, error) {
+func (s *Files) load() (*own, *x509.CertPool, error) {
 	switch {
 	case s.Cert+s.Key+s.CA == "":
 		return nil, nil, nil
 	case s.Cert == "" || s.Key == "" || s.CA == "":
 		return nil, nil, errPartial
 	}
-	own, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+	own, err := newOwn(s.Cert, s.Key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the certificate %s with the key %s cannot be used: %w", s.Cert, s.Key, err)
+		return nil, nil, err
 	}
 	text, err := os.ReadFile(s.CA)
 	if err != nil {
@@ -83,7 +81,7 @@ func (s *Files) load() (*tls.Certificate, *x509.CertPool, error) {
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, nil, fmt.Errorf("%s holds no certificate", s.CA)
 	}
-	return &own, pool, nil
+	return own, pool, nil
 }
 
 // ErrUnprotected reports an address that other machines reach, without TLS.
