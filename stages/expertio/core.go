@@ -232,9 +232,12 @@ func (c *Core) readFailed(r *stages.ReadResult, out *stages.Outbox) {
 	if s.speculative && len(s.waiting) > 0 {
 		s.speculative, s.warm, s.late, s.recalled = false, false, false, false
 		s.gen++
-		first, step := len(c.reads), s.waiting[0].load.step
-		c.reads = append(c.reads, c.readInto(r.Slot, s.rank, c.notes.demand(step.ID)))
-		c.group(out, step, first, s.rank)
+		first, step, rank := len(c.reads), s.waiting[0].load.step, s.rank
+		if rank.Speculative() { // of a guess for an urgent step, for which others have come to wait
+			rank = stages.DemandRead
+		}
+		c.reads = append(c.reads, c.readInto(r.Slot, rank, c.notes.demand(step.ID)))
+		c.group(out, step, first, rank)
 		return
 	}
 	if recalled { // it has cost nobody a read, so speculation is not judged by it
