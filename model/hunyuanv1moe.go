@@ -6,7 +6,7 @@ import "math"
 const HunyuanV1MoE Arch = "hunyuan_v1_moe"
 
 var hunyuanV1MoE = family{
-	arch: HunyuanV1MoE, gguf: "hunyuan-moe",
+	arch: HunyuanV1MoE, gguf: "hunyuan-moe", toolCalls: "list",
 	keys:     sizeKeys{experts: "num_experts", width: "moe_intermediate_size", picks: "moe_topk"},
 	defaults: defaults{rotaryFactor: 1, normTopK: true},
 	checkpoint: Checkpoint{

@@ -3,15 +3,20 @@ package chat
 import "strings"
 
 // Marks are what a model writes around its reasoning.
-type Marks struct{ Begin, End string }
+type Marks struct {
+	Begin, End string
+	// Answer and AnswerEnd are around the content; most models have no such marks.
+	Answer, AnswerEnd string
+}
 
 // Think are the marks of most models.
-var Think = Marks{"<think>", "</think>"}
+var Think = Marks{Begin: "<think>", End: "</think>"}
 
 // Reasoning tells the reasoning of an answer from its content, as the text comes in pieces. An
 // answer reasons if it begins with the mark, after white space perhaps, or if the prompt ended with
-// it; the second mark ends the reasoning. The marks are in neither part, nor are line feeds next to
-// them. Marks further on in the content are text. It is for one goroutine.
+// it; the second mark ends the reasoning. The content may begin with a mark of its own, and then
+// ends with another. The marks are in neither part, nor are line feeds next to them. Marks further
+// on in the content are text. It is for one goroutine.
 type Reasoning struct {
 	marks Marks
 	state reasoningState
@@ -41,7 +46,10 @@ const (
 	undecided       reasoningState = iota // white space so far, or the beginning of the mark
 	reasoningBegins                       // after the mark: line feeds are dropped
 	reasoning                             // held ends with line feeds or the beginning of the mark
-	contentBegins                         // after the mark: line feeds are dropped
+	contentBegins                         // after the mark: line feeds are dropped, and the mark of the answer
+	answerBegins                          // after that: line feeds are dropped
+	answer                                // held ends with line feeds or the beginning of the mark
+	answerOver                            // after the mark: line feeds are dropped
 	content                               // nothing is held
 )
 
@@ -70,7 +78,14 @@ func (r *Reasoning) Feed(text string) []Piece {
 	if r.state == reasoning {
 		r.reason()
 	}
-	r.dropLineFeeds(contentBegins, content)
+	if r.state == contentBegins {
+		r.begin()
+	}
+	r.dropLineFeeds(answerBegins, answer)
+	if r.state == answer {
+		r.answer()
+	}
+	r.dropLineFeeds(answerOver, content)
 	if r.state == content {
 		r.emit(Said, len(r.held))
 	}
@@ -82,8 +97,11 @@ func (r *Reasoning) End() []Piece {
 	switch r.state {
 	case reasoning:
 		r.emit(Thought, len(strings.TrimRight(r.held, "\n")))
-	case undecided:
+	case undecided, answer:
 		r.emit(Said, len(r.held))
+	case contentBegins:
+		r.emit(Mark, len(r.held)-len(strings.TrimLeft(r.held, "\n")))
+		r.emit(Said, len(r.held)) // began like a mark
 	}
 	r.emit(Mark, len(r.held))
 	return r.take()
@@ -119,8 +137,35 @@ func (r *Reasoning) decide() {
 	case strings.HasPrefix(text, r.marks.Begin):
 		r.emit(Mark, len(r.held)-len(text)+len(r.marks.Begin))
 		r.state = reasoningBegins
-	case !strings.HasPrefix(r.marks.Begin, text):
+	case r.answers(text):
+		r.emit(Mark, len(r.held)-len(text)+len(r.marks.Answer))
+		r.state = answerBegins
+	case !strings.HasPrefix(r.marks.Begin, text) && !strings.HasPrefix(r.marks.Answer, text):
 		r.state = content
+	}
+}
+
+// answers reports whether a text begins with the mark of the content.
+func (r *Reasoning) answers(text string) bool {
+	return r.marks.Answer != "" && strings.HasPrefix(text, r.marks.Answer)
+}
+
+// begin drops line feeds, and looks whether the content begins with its mark.
+func (r *Reasoning) begin() {
+	r.emit(Mark, len(r.held)-len(strings.TrimLeft(r.held, "\n")))
+	switch {
+	case r.answers(r.held):
+		r.emit(Mark, len(r.marks.Answer))
+		r.state = answerBegins
+	case r.held != "" && !strings.HasPrefix(r.marks.Answer, r.held):
+		r.state = content
+	}
+}
+
+// answer gives out the content that is certain and moves on at its end.
+func (r *Reasoning) answer() {
+	if r.until(Said, r.marks.AnswerEnd) {
+		r.state = answerOver
 	}
 }
 
@@ -137,16 +182,23 @@ func (r *Reasoning) dropLineFeeds(from, to reasoningState) {
 
 // reason gives out the reasoning that is certain and moves on at its end.
 func (r *Reasoning) reason() {
-	end := strings.Index(r.held, r.marks.End)
-	ended := end >= 0
-	if !ended {
-		end = len(r.held) - overlap(r.held, r.marks.End)
-	}
-	r.emit(Thought, len(strings.TrimRight(r.held[:end], "\n")))
-	if ended {
-		r.emit(Mark, strings.Index(r.held, r.marks.End)+len(r.marks.End))
+	if r.until(Thought, r.marks.End) {
 		r.state = contentBegins
 	}
+}
+
+// until gives out what is certain to come before the mark, and reports whether the mark has come.
+func (r *Reasoning) until(kind PieceKind, mark string) bool {
+	end := strings.Index(r.held, mark)
+	ended := end >= 0
+	if !ended {
+		end = len(r.held) - overlap(r.held, mark)
+	}
+	r.emit(kind, len(strings.TrimRight(r.held[:end], "\n")))
+	if ended {
+		r.emit(Mark, strings.Index(r.held, mark)+len(mark))
+	}
+	return ended
 }
 
 // overlap returns the length of the longest end of text with which mark begins, but is not whole.

@@ -40,6 +40,22 @@ func TestReasoning(t *testing.T) {
 	}
 }
 
+// Content between marks is shown as soon as it is certain, too.
+func TestReasoningOfMarkedContent(t *testing.T) {
+	m := Marks{Begin: "<think>", End: "</think>", Answer: "<answer>", AnswerEnd: "</answer>"}
+	r := m.NewReasoning("")
+	for _, c := range []struct{ push, thought, said string }{
+		{"<think>\nhm</think>\n", "hm", ""}, {"<ans", "", ""}, {"wer>\n", "", ""}, {"\na\n", "", "a"}, {"b</", "", "\nb"}, {"b>\n</answer", "", "</b>"}, {">\n", "", ""}, {"c\n", "", "c\n"},
+	} {
+		if thought, said := r.Push(c.push); thought != c.thought || said != c.said {
+			t.Errorf("after %q: reasoning %q, content %q; want %q, %q", c.push, thought, said, c.thought, c.said)
+		}
+	}
+	if thought, said := r.Flush(); thought != "" || said != "" {
+		t.Errorf("held %q, %q", thought, said)
+	}
+}
+
 // Text is shown as soon as it is certain.
 func TestReasoningComesAtOnce(t *testing.T) {
 	r := NewReasoning("")

@@ -13,9 +13,9 @@
 //
 // The forms come from public descriptions: the model cards of Hermes 2 Pro and DeepSeek V3.1, the
 // tool calling guides of Kimi K2 and MiniMax M2, OpenAI's guide to the harmony format, the parsers
-// that Qwen publishes with Qwen3-Coder and vLLM has for Hy3, and the instructions in the chat
-// templates of Qwen3, DeepSeek V3 and GLM 4.5. testdata/README.md names them, with what was taken
-// from each.
+// that Qwen publishes with Qwen3-Coder and vLLM has for Hy3, the guide to Hunyuan-A13B, and the
+// instructions in the chat templates of Qwen3, DeepSeek V3 and GLM 4.5. testdata/README.md names
+// them, with what was taken from each.
 //
 // The form of gpt-oss (harmony) frames the whole answer, not only calls: it has no marks of
 // reasoning beside its own.

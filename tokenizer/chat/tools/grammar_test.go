@@ -12,7 +12,7 @@ import (
 	"github.com/moeflux/moeflux-actor/tokenizer/chat"
 )
 
-var allFormats = []Format{Hermes, Coder, DeepSeek, Kimi, GLM, MiniMax, MiniMax3, Hunyuan, Mistral, Harmony}
+var allFormats = []Format{Hermes, Coder, DeepSeek, Kimi, GLM, MiniMax, MiniMax3, Hunyuan, List, Mistral, Harmony}
 
 func compiled(t testing.TB, g Grammar) *constraint.Grammar {
 	t.Helper()
@@ -97,7 +97,7 @@ func legal(c chat.ToolCall, form Format) string {
 			return "some"
 		}
 	case "third":
-		if len(a) > 0 && form != Hermes && form != DeepSeek && form != Kimi && form != Mistral && form != Harmony {
+		if len(a) > 0 && form != Hermes && form != DeepSeek && form != Kimi && form != List && form != Mistral && form != Harmony {
 			return "some"
 		}
 	default:

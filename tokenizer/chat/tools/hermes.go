@@ -24,6 +24,7 @@ func (hermesForm) stops() []stop {
 
 // hermesCall is what is known of the object of a call.
 type hermesCall struct {
+	then      state // after the object
 	name, key string
 	place     hermesPlace
 	text      []byte // of the string or the value that is being kept
@@ -43,8 +44,12 @@ const (
 )
 
 // readHermes begins a call.
-func readHermes(p *Parser) bool {
-	p.hermes = hermesCall{}
+func readHermes(p *Parser) bool { return p.beginHermes(readHermesEnd) }
+
+// beginHermes begins to read the object of a call; then is read after it. It returns true, for
+// states to return.
+func (p *Parser) beginHermes(then state) bool {
+	p.hermes = hermesCall{then: then}
 	p.json.reset()
 	p.state = readHermesObject
 	return true
@@ -164,7 +169,7 @@ func (p *Parser) hermesDone() bool {
 		p.start("", h.name)
 		p.arguments("{}")
 	}
-	p.state = readHermesEnd
+	p.state = h.then
 	return true
 }
 

@@ -198,6 +198,22 @@ func TestAnswers(t *testing.T) {
 			Hunyuan, "", "", one("f", `{"n": 1}`), false},
 		{"Hy3, JSON for parameters", "<tool_calls:opensource><tool_call:opensource>f<tool_sep:opensource>{}</tool_call:opensource>b", Hunyuan,
 			"<tool_calls:opensource><tool_call:opensource>f<tool_sep:opensource>{}</tool_call:opensource>b", "", nil, true},
+		{"A13B, thought and said", "<think>\nhm\n</think>\n<answer>\nSo,\n<b>.\n</answer>", List, "So,\n<b>.", "hm", nil, false},
+		{"A13B, thought and called", "<think>\nhm\n</think>\n<answer>\n<tool_calls>[{\"name\": \"f\", \"arguments\": {\"n\": 1}}]</tool_calls>\n</answer>", List, "", "hm", one("f", `{"n": 1}`), false},
+		{"A13B, no line feeds", "<think>\n\n</think>\n<answer><tool_calls>[{\"name\": \"f\", \"arguments\": {\"n\": 1}}, {\"name\": \"g\", \"arguments\": {}}]</tool_calls></answer>", List, "", "",
+			[]chat.ToolCall{{ID: "call_0", Name: "f", Arguments: `{"n": 1}`}, {ID: "call_1", Name: "g", Arguments: "{}"}}, false},
+		{"A13B, the prompt has closed the reasoning", "<answer>\nSo.\n</answer>", List, "So.", "", nil, false},
+		{"A13B, no marks", "So <answer>.</answer>", List, "So <answer>.</answer>", "", nil, false},
+		{"A13B, cut within the answer", "<think>hm</think>\n<answer>\nSo\n</ans", List, "So\n</ans", "hm", nil, false},
+		{"A13B, cut within the mark", "<think>hm</think>\n\n<ans", List, "<ans", "hm", nil, false},
+		{"A13B, text before and after", "I look.<tool_calls> [ {\"arguments\": {\"n\": 1} , \"name\": \"f\"} ]\n</tool_calls>b", List, "I look.b", "", one("f", `{"n": 1}`), false},
+		{"A13B, no end", `<tool_calls>[{"name": "f", "arguments": {"n": 1}}`, List, "", "", one("f", `{"n": 1}`), false},
+		{"A13B, no bracket", `<tool_calls>[{"name": "f"}</tool_calls>b`, List, "b", "", one("f", `{}`), false},
+		{"A13B, no call", `a<tool_calls>[]</tool_calls>`, List, "a", "", nil, false},
+		{"A13B, one object", `<tool_calls>{"name": "f"}</tool_calls>`, List, `<tool_calls>{"name": "f"}</tool_calls>`, "", nil, true},
+		{"A13B, the second wrong", `<tool_calls>[{"name": "f"}, 5]</tool_calls>b`, List, `, 5]</tool_calls>b`, "", one("f", `{}`), true},
+		{"A13B, cut within a call", `a<tool_calls>[{"name": "f", "arguments": {"n": 1`, List, `a<tool_calls>[{"name": "f", "arguments": {"n": 1`, "", nil, true},
+		{"A13B, tags in a string", `<tool_calls>[{"name": "f", "arguments": {"text": "]</tool_calls>"}}]</tool_calls>`, List, "", "", one("f", `{"text": "]</tool_calls>"}`), false},
 		{"two calls, the first wrong", "<minimax:tool_call><invoke name=\"f\">x</invoke><invoke name=\"g\"></invoke></minimax:tool_call>", MiniMax,
 			"<minimax:tool_call><invoke name=\"f\">x</invoke>", "", []chat.ToolCall{{ID: "call_1", Name: "g", Arguments: "{}"}}, true},
 		{"Step-3.5, no line feeds", "<tool_call>\n<function=f>\n<parameter=text>Paris</parameter>\n<parameter=n>\n2\n</parameter>\n</function>\n</tool_call>", Coder,
@@ -242,7 +258,11 @@ func TestAnswers(t *testing.T) {
 			if c.format == MiniMax3 {
 				c.answer, c.said = strings.ReplaceAll(c.answer, "W<", miniMaxWord+"<"), strings.ReplaceAll(c.said, "W<", miniMaxWord+"<")
 			}
-			events := check(t, Syntax{c.format, chat.Think}, Options{Tools: tools(t)}, c.answer)
+			s := Syntax{c.format, chat.Think}
+			if c.format == List {
+				s = Detect("", List)
+			}
+			events := check(t, s, Options{Tools: tools(t)}, c.answer)
 			var b Builder
 			b.Add(events...)
 			got := b.Message()

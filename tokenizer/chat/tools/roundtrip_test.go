@@ -13,7 +13,7 @@ import (
 func TestRoundTrip(t *testing.T) {
 	const arguments = `{"text": " <b>\n\"é\\n\" 5 \t", "n": -3, "x": 2.5e3, "yes": true, "maybe": null, "list": [1, {"a": "]"}], "pick": "1", "any": {"k": ["v"]}, "either": 7}`
 	for file, format := range map[string]Format{
-		"hermes": Hermes, "coder": Coder, "deepseek3": DeepSeek, "deepseek31": DeepSeek, "kimi": Kimi, "glm": GLM, "minimax": MiniMax, "minimax3": MiniMax3, "hunyuan": Hunyuan, "mistral": Mistral,
+		"hermes": Hermes, "coder": Coder, "deepseek3": DeepSeek, "deepseek31": DeepSeek, "kimi": Kimi, "glm": GLM, "minimax": MiniMax, "minimax3": MiniMax3, "hunyuan": Hunyuan, "list": List, "mistral": Mistral,
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", file+".jinja"))
 		if err != nil {

@@ -20,6 +20,7 @@ const (
 	MiniMax  Format = "minimax"  // MiniMax M2: <minimax:tool_call>
 	MiniMax3 Format = "minimax3" // MiniMax M3: ]<]minimax[>[ before each tag
 	Hunyuan  Format = "hunyuan"  // Hy3: <tool_calls:opensource>
+	List     Format = "list"     // Hunyuan-A13B: a JSON list in <tool_calls>
 	Mistral  Format = "mistral"  // Mistral Small 4: [TOOL_CALLS] and [ARGS]
 	Harmony  Format = "harmony"  // gpt-oss: <|channel|>commentary to=functions.NAME
 )
@@ -32,7 +33,7 @@ type Syntax struct {
 
 var forms = map[Format]form{
 	Hermes: hermesForm{}, Coder: coder, DeepSeek: deepSeek, Kimi: kimi, GLM: glm, MiniMax: miniMax, MiniMax3: miniMax3, Hunyuan: hunyuan,
-	Mistral: mistralForm{}, Harmony: harmonyForm{},
+	List: listForm{}, Mistral: mistralForm{}, Harmony: harmonyForm{},
 }
 
 // signs are what templates hold that tell a form, the tellingest first: several hold <tool_call>.
@@ -50,7 +51,11 @@ var signs = []struct {
 	{"<｜tool▁calls▁begin｜>", DeepSeek},
 	{"<|tool_calls_section_begin|>", Kimi},
 	{"<tool_call>", Hermes},
+	{listCalls, List},
 }
+
+// answered are the marks of Hunyuan-A13B, whose templates hold none of them.
+var answered = chat.Marks{Begin: chat.Think.Begin, End: chat.Think.End, Answer: "<answer>", AnswerEnd: "</answer>"}
 
 // reasons are marks of reasoning that templates hold.
 var reasons = []chat.Marks{chat.Think, {Begin: "[THINK]", End: "[/THINK]"}, {Begin: "<seed:think>", End: "</seed:think>"},
@@ -75,8 +80,11 @@ func Detect(template string, family Format) Syntax {
 			break
 		}
 	}
-	if s.Framed() {
+	switch {
+	case s.Framed():
 		s.Reasoning = chat.Marks{}
+	case s.Calls == List && s.Reasoning == chat.Think:
+		s.Reasoning = answered
 	}
 	return s
 }
