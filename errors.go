@@ -127,7 +127,7 @@ type FormerRuleError = actors.FormerRuleError
 type NoTokenizerError struct{ Dir string }
 
 func (e *NoTokenizerError) Error() string {
-	return fmt.Sprintf("%s has no tokenizer.json or tiktoken.model; copy the checkpoint's there, or open it with Options.TokensOnly", e.Dir)
+	return fmt.Sprintf("%s has no tokenizer.json, tiktoken.model or hy.tiktoken; copy the checkpoint's there, or open it with Options.TokensOnly", e.Dir)
 }
 
 // DeviceError reports that what Options.Device names cannot be used.

@@ -25,15 +25,16 @@ type config struct {
 // lacks; and add_bos_token and add_eos_token: if either is given, the two decide what goes around a
 // text (one that is not given counts as false) and a template in tokenizer.json does not.
 //
-// Without a tokenizer.json it reads the tiktoken.model of Kimi K2 instead, which needs a
-// tokenizer_config.json. The 256 ids after the vocabulary are special tokens; those without a name
-// in added_tokens_decoder are <|reserved_token_ID|>.
+// Without a tokenizer.json it reads the tiktoken.model of Kimi K2 or the hy.tiktoken of
+// Hunyuan-A13B instead, which need a tokenizer_config.json. With Kimi K2 the 256 ids after the
+// vocabulary are special tokens; those without a name in added_tokens_decoder are
+// <|reserved_token_ID|>. Hunyuan's are the 210 that its code names.
 func LoadDir(dir string) (*Tokenizer, error) {
 	data, err := os.ReadFile(filepath.Join(dir, jsonName))
 	if errors.Is(err, fs.ErrNotExist) {
-		t, tikErr := loadTiktoken(dir)
-		if !errors.Is(tikErr, fs.ErrNotExist) {
-			return t, tikErr
+		t, rankedErr := loadRankedDir(dir)
+		if !errors.Is(rankedErr, fs.ErrNotExist) {
+			return t, rankedErr
 		}
 	}
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package tokenizer turns text into token ids and back, as a Hugging Face tokenizer.json or
-// Kimi's tiktoken.model says. It owns byte-level BPE tokenizers, the kind that the Qwen, DeepSeek
-// and Kimi families ship: added tokens, normalizer, pre-tokenizer, merges, special tokens around a
-// text, decoding, and the search for stop strings. Chat templates belong to package chat.
+// Package tokenizer turns text into token ids and back, as a Hugging Face tokenizer.json, Kimi's
+// tiktoken.model, Hunyuan's hy.tiktoken or the metadata of a GGUF file says. It owns byte-level BPE
+// tokenizers, the kind that the families of the engine ship: added tokens, normalizer,
+// pre-tokenizer, merges, special tokens around a text, decoding, and the search for stop strings.
+// Chat templates belong to package chat.
 //
 // A Tokenizer is made by Parse, Load or LoadDir and never changes afterwards. A Stream decodes ids
 // one by one as a model produces them, a StopStream cuts that text at a stop string. What
@@ -11,11 +12,11 @@
 // out the added tokens that match normalised text, split the rest into pieces, merge the bytes of
 // each piece by rank. Truncation and padding of tokenizer.json are for batches and are not applied.
 //
-// The four splitting expressions in use (Qwen2/3, Qwen3.5, DeepSeek-V3, Kimi K2) and GPT-2's are
-// written by hand, in linear time; any other goes through a backtracking matcher, whose time is up
-// to the expression.
+// The splitting expressions in use (knownPatterns) are written by hand, in linear time; any other
+// goes through a backtracking matcher, whose time is up to the expression.
 //
-// A tiktoken.model holds tokens by rank and no more. Two neighbours merge if their bytes together
-// are a token, the lowest rank first; a piece that is a token as a whole is that token. Special
-// tokens come from tokenizer_config.json.
+// A tiktoken.model or hy.tiktoken holds tokens by rank and no more. Two neighbours merge if their
+// bytes together are a token, the lowest rank first; a piece that is a token as a whole is that
+// token. The rest is in the code of the tokenizer_class that tokenizer_config.json names, and
+// Kimi's special tokens are in that file.
 package tokenizer

@@ -2,7 +2,7 @@ package tokenizer
 
 import "fmt"
 
-// UnsupportedError reports a part of tokenizer.json, of the config of a tiktoken.model or of a GGUF
+// UnsupportedError reports a part of tokenizer.json, of the config of a file of ranks or of a GGUF
 // file's metadata that this package does not implement.
 type UnsupportedError struct {
 	Key   string // path of the key, as in "pre_tokenizer.pretokenizers[0].behavior"

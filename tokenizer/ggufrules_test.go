@@ -73,7 +73,7 @@ func TestGGUFOfRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := parseRanks(raw)
+	tokens, err := kimiRanks.parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

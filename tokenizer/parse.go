@@ -21,11 +21,11 @@ func Parse(tokenizerJSON []byte) (*Tokenizer, error) {
 	return parse(tokenizerJSON, nil)
 }
 
-// Load reads a tokenizer.json, or a tiktoken.model with the tokenizer_config.json beside it, see
-// LoadDir.
+// Load reads a tokenizer.json, or a tiktoken.model or hy.tiktoken with the tokenizer_config.json
+// beside it, see LoadDir.
 func Load(tokenizerFile string) (*Tokenizer, error) {
-	if filepath.Base(tokenizerFile) == tiktokenName {
-		return loadTiktoken(filepath.Dir(tokenizerFile))
+	if slices.Contains(rankedNames, filepath.Base(tokenizerFile)) {
+		return loadRanked(tokenizerFile)
 	}
 	data, err := os.ReadFile(tokenizerFile)
 	if err != nil {

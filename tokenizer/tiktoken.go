@@ -9,52 +9,86 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
 	jsonName     = "tokenizer.json"
 	tiktokenName = "tiktoken.model"
+	hunyuanName  = "hy.tiktoken"
 	configName   = "tokenizer_config.json"
 )
 
-// reservedTokens is how many special tokens follow the vocabulary of a tiktoken.model, named or
-// not.
-const reservedTokens = 256
+// rankedNames are the files that hold the vocabulary by ranks.
+var rankedNames = []string{tiktokenName, hunyuanName}
 
-// maxRankedBytes bounds a token of a tiktoken.model. Finding the pairs that make a token takes the
+// maxRankedBytes bounds a token of such a file. Finding the pairs that make a token takes the
 // square of its length.
 const maxRankedBytes = 4096
 
-// tiktokenClasses are the values of tokenizer_class whose splitting expression is patternKimi. The
-// expression is in the code of that class, not in a file.
-var tiktokenClasses = map[string]bool{"TikTokenTokenizer": true, "Kimi2_6Tokenizer": true}
+// ranked is what the code of a tokenizer_class adds to a file of ranks.
+type ranked struct {
+	file string
+	cut  cutter // splits text
+	nfc  bool   // text is brought to normal form C before anything else
+	// lines says that a token's rank is the number of its line, without lines that repeat a token.
+	lines bool
+	// special returns the special tokens, which follow at base. named are those of the config.
+	special func(named []*addedToken, base int32) ([]*addedToken, error)
+}
 
-// RankError reports a line of a tiktoken.model that is not a token in base64, a space and a rank.
+var (
+	kimiRanks    = ranked{file: tiktokenName, cut: cutKimi, special: reservedAfter}
+	hunyuanRanks = ranked{
+		file: hunyuanName, cut: func(s string) int { return cutQwen(s, letter, oneNumber) },
+		nfc: true, lines: true, special: hunyuanSpecial,
+	}
+)
+
+// rankedClasses are the values of tokenizer_class that are known.
+var rankedClasses = map[string]ranked{"TikTokenTokenizer": kimiRanks, "Kimi2_6Tokenizer": kimiRanks, "HYTokenizer": hunyuanRanks}
+
+// RankError reports a line of a tiktoken.model or hy.tiktoken that is not a token in base64, a
+// space and a rank.
 type RankError struct {
+	File   string
 	Line   int // from 1
 	Reason string
 }
 
 func (e *RankError) Error() string {
 	return fmt.Sprintf("tokenizer: %s, line %d: %s; fetch the file again, a line is a token in base64, a space and its rank",
-		tiktokenName, e.Line, e.Reason)
+		e.File, e.Line, e.Reason)
 }
 
-// loadTiktoken reads tiktoken.model and tokenizer_config.json of a directory.
-func loadTiktoken(dir string) (*Tokenizer, error) {
-	data, err := os.ReadFile(filepath.Join(dir, tiktokenName))
+// loadRanked reads a file of ranks and the tokenizer_config.json beside it.
+func loadRanked(path string) (*Tokenizer, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
+	dir, name := filepath.Split(path)
 	cfg, err := loadConfig(dir)
 	if err != nil {
 		return nil, err
 	}
-	t, err := parseTiktoken(data, cfg)
+	t, err := parseRanked(name, data, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+		return nil, fmt.Errorf("%s: %w", filepath.Clean(dir), err)
 	}
 	return t, nil
+}
+
+// loadRankedDir reads the file of ranks of a directory. The error wraps fs.ErrNotExist if there is
+// none.
+func loadRankedDir(dir string) (t *Tokenizer, err error) {
+	for _, name := range rankedNames {
+		if t, err = loadRanked(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return t, err
 }
 
 // loadConfig reads tokenizer_config.json of a directory, nil if there is none.
@@ -73,41 +107,47 @@ func loadConfig(dir string) (*config, error) {
 	return cfg, nil
 }
 
-// parseTiktoken makes the tokenizer of a tiktoken.model. The file holds the ranks alone: special
-// tokens come from cfg, the splitting expression from the class that cfg names.
-func parseTiktoken(data []byte, cfg *config) (*Tokenizer, error) {
+// parseRanked makes the tokenizer of a file of ranks. The file holds the ranks alone: the rest
+// comes from cfg and from the class that it names.
+func parseRanked(name string, data []byte, cfg *config) (*Tokenizer, error) {
 	if cfg == nil {
-		return nil, fmt.Errorf("tokenizer: %s lacks the %s that names its special tokens; copy the checkpoint's beside it", tiktokenName, configName)
+		return nil, fmt.Errorf("tokenizer: %s lacks the %s that names its special tokens; copy the checkpoint's beside it", name, configName)
 	}
-	if !tiktokenClasses[cfg.class] {
-		return nil, &UnsupportedError{Key: configName + ".tokenizer_class", Value: strconv.Quote(excerpt(cfg.class)) + " beside a " + tiktokenName}
+	kind, known := rankedClasses[cfg.class]
+	if !known || kind.file != name {
+		return nil, &UnsupportedError{Key: configName + ".tokenizer_class", Value: strconv.Quote(excerpt(cfg.class)) + " beside a " + name}
 	}
-	tokens, err := parseRanks(data)
+	tokens, err := kind.parse(data)
 	if err != nil {
 		return nil, err
 	}
 	t := &Tokenizer{bos: noToken, eos: noToken, ignoreMerges: true}
+	if kind.nfc {
+		t.norm = normalizer{norm.NFC}
+	}
 	if err := t.setVocab(spellVocab(tokens), len(tokens)); err != nil {
 		return nil, err
 	}
 	t.setRanks()
 	full := *cfg
-	full.added = t.withReserved(cfg.added)
-	if err := t.parseAdded(nil, &full, len(tokens)+reservedTokens); err != nil {
+	if full.added, err = kind.special(cfg.added, int32(len(tokens))); err != nil {
+		return nil, err
+	}
+	t.giveWay(full.added)
+	if err := t.parseAdded(nil, &full, len(tokens)+maxSpecial); err != nil {
 		return nil, err
 	}
 	if err := t.applyConfig(&full); err != nil {
 		return nil, err
 	}
-	t.pre = preTokenizer{splits: []splitStep{{cut: cutKimi}}, byteLevel: true}
+	t.pre = preTokenizer{splits: []splitStep{{cut: kind.cut}}, byteLevel: true}
 	t.encoders.New = func() any { return &encoder{t: t} }
 	return t, nil
 }
 
-// parseRanks returns the tokens by rank. Ranks are 0 to n-1, in any order: special tokens follow at
-// n.
-func parseRanks(data []byte) ([]string, error) {
-	var tokens []string
+// parse returns the tokens by rank. Ranks are 0 to n-1, in any order unless they are lines: special
+// tokens follow at n.
+func (k *ranked) parse(data []byte) ([]string, error) {
 	lines := bytes.Split(data, []byte("\n"))
 	count := 0
 	for _, line := range lines {
@@ -116,16 +156,24 @@ func parseRanks(data []byte) ([]string, error) {
 		}
 	}
 	if count == 0 {
-		return nil, &RankError{Line: 1, Reason: "the file is empty"}
+		return nil, &RankError{File: k.file, Line: 1, Reason: "the file is empty"}
 	}
-	tokens = make([]string, count)
+	tokens := make([]string, count)
+	next := 0                           // rank, where it is the number of the line
 	seen := make(map[string]int, count) // line of a token
 	for i, line := range lines {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 {
 			continue
 		}
-		token, rank, reason := parseRank(line, count)
+		token, number, reason := parseToken(line)
+		if k.lines && seen[token] != 0 {
+			continue
+		}
+		rank := next
+		if next++; !k.lines && reason == "" {
+			rank, reason = parseRank(number, count)
+		}
 		switch {
 		case reason != "":
 		case seen[token] != 0:
@@ -134,32 +182,36 @@ func parseRanks(data []byte) ([]string, error) {
 			reason = fmt.Sprintf("rank %d is also in line %d", rank, seen[tokens[rank]])
 		}
 		if reason != "" {
-			return nil, &RankError{Line: i + 1, Reason: reason}
+			return nil, &RankError{File: k.file, Line: i + 1, Reason: reason}
 		}
 		tokens[rank], seen[token] = token, i+1
 	}
-	return tokens, nil
+	return tokens[:len(seen)], nil
 }
 
-// parseRank reads one line of a file of count tokens. reason says what is wrong with it, "" if
-// nothing is.
-func parseRank(line []byte, count int) (token string, rank int, reason string) {
+// parseToken reads one line. reason says what is wrong with it, "" if nothing is.
+func parseToken(line []byte) (token string, number []byte, reason string) {
 	encoded, number, ok := bytes.Cut(line, []byte(" "))
 	if !ok {
-		return "", 0, fmt.Sprintf("%q has no space", excerpt(string(line)))
+		return "", nil, fmt.Sprintf("%q has no space", excerpt(string(line)))
 	}
 	raw, err := base64.StdEncoding.Strict().DecodeString(string(encoded))
 	if err != nil {
-		return "", 0, fmt.Sprintf("%q is not base64", excerpt(string(encoded)))
+		return "", nil, fmt.Sprintf("%q is not base64", excerpt(string(encoded)))
 	}
 	if len(raw) == 0 || len(raw) > maxRankedBytes {
-		return "", 0, fmt.Sprintf("the token has %d bytes, not 1 to %d", len(raw), maxRankedBytes)
+		return "", nil, fmt.Sprintf("the token has %d bytes, not 1 to %d", len(raw), maxRankedBytes)
 	}
-	rank, err = strconv.Atoi(string(number))
+	return string(raw), number, ""
+}
+
+// parseRank reads the rank of a line of a file of count tokens.
+func parseRank(number []byte, count int) (rank int, reason string) {
+	rank, err := strconv.Atoi(string(number))
 	if err != nil || rank < 0 || rank >= count {
-		return "", 0, fmt.Sprintf("the rank is %q, not 0 to %d for a file of %d tokens", excerpt(string(number)), count-1, count)
+		return 0, fmt.Sprintf("the rank is %q, not 0 to %d for a file of %d tokens", excerpt(string(number)), count-1, count)
 	}
-	return string(raw), rank, ""
+	return rank, ""
 }
 
 // spellVocab writes tokens in the byte alphabet, as tokenizer.json has them.
@@ -196,24 +248,4 @@ func (t *Tokenizer) setRanks() {
 	for _, m := range merges {
 		t.merges.put(m.left, m.right, uint32(m.id), m.id)
 	}
-}
-
-// withReserved returns the named special tokens and those without a name, up to reservedTokens
-// after the vocabulary. Where the text of one is spelled like an entry of the vocabulary, TokenID
-// finds the special one, as Encode does.
-func (t *Tokenizer) withReserved(named []*addedToken) []*addedToken {
-	taken := map[int32]bool{}
-	for _, tok := range named {
-		taken[tok.id] = true
-		if id, ok := t.ids[tok.content]; ok && id != tok.id {
-			delete(t.ids, tok.content)
-		}
-	}
-	all := append([]*addedToken{}, named...)
-	for id := int32(len(t.bytes)); int(id) < len(t.bytes)+reservedTokens; id++ {
-		if !taken[id] {
-			all = append(all, &addedToken{id: id, content: fmt.Sprintf("<|reserved_token_%d|>", id), special: true})
-		}
-	}
-	return all
 }

@@ -126,7 +126,7 @@ func TestTiktokenFollowsDefinition(t *testing.T) {
 		for id, tok := range tokens {
 			ranks[tok] = int32(id)
 		}
-		tok, err := parseTiktoken(rankLines(tokens...), &config{class: "TikTokenTokenizer"})
+		tok, err := parseRanked(tiktokenName, rankLines(tokens...), &config{class: "TikTokenTokenizer"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,13 +166,13 @@ func TestRankErrors(t *testing.T) {
 		{"a token twice", "YQ== 0\r\n\r\nYQ== 1\r\n", 3, "also in line 1"},
 		{"a long token", string(rankLines("a", strings.Repeat("b", maxRankedBytes+1))), 2, "4097 bytes"},
 	} {
-		_, err := parseTiktoken([]byte(c.file), &config{class: "TikTokenTokenizer"})
+		_, err := parseRanked(tiktokenName, []byte(c.file), &config{class: "TikTokenTokenizer"})
 		rank := (*RankError)(nil)
 		if !errors.As(err, &rank) || rank.Line != c.line || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want line %d and %q", c.name, err, c.line, c.want)
 		}
 	}
-	tok, err := parseTiktoken([]byte("Yg== 1\r\nYQ== 0"), &config{class: "TikTokenTokenizer"})
+	tok, err := parseRanked(tiktokenName, []byte("Yg== 1\r\nYQ== 0"), &config{class: "TikTokenTokenizer"})
 	if err != nil || !slices.Equal(mustEncode(t, tok, "ab"), []int32{0, 1}) {
 		t.Errorf("lines in another order, with carriage returns: %v", err)
 	}
@@ -232,10 +232,10 @@ func FuzzTiktoken(f *testing.F) {
 	f.Add([]byte("YQ== 9"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg := &config{class: "TikTokenTokenizer", bos: "[BOS]", added: []*addedToken{{id: 0x10000, content: "[BOS]", special: true}}}
-		if tokens, err := parseRanks(data); err == nil {
+		if tokens, err := kimiRanks.parse(data); err == nil {
 			cfg.added[0].id = int32(len(tokens))
 		}
-		tok, err := parseTiktoken(data, cfg)
+		tok, err := parseRanked(tiktokenName, data, cfg)
 		if err != nil {
 			if rank := (*RankError)(nil); !errors.As(err, &rank) || rank.Line < 1 || tok != nil {
 				t.Fatalf("a Tokenizer %v and error %v", tok != nil, err)

@@ -12,7 +12,7 @@ import (
 
 type tokenizeCmd struct {
 	Model       string `placeholder:"DIR|FILE.gguf" help:"Use the tokenizer of this model directory or GGUF file. Default: the demo model."`
-	Tokenizer   string `placeholder:"FILE" help:"Use this tokenizer.json or tiktoken.model."`
+	Tokenizer   string `placeholder:"FILE" help:"Use this tokenizer.json, tiktoken.model or hy.tiktoken."`
 	CacheDir    string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 	Decode      bool   `help:"Turn ids into text instead of text into ids."`
 	SkipSpecial bool   `help:"With --decode: leave special tokens out of the text."`

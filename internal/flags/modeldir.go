@@ -57,7 +57,7 @@ func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 }
 
 func noTokenizer(dir string) error {
-	return fmt.Errorf("%s has no tokenizer.json or tiktoken.model; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
+	return fmt.Errorf("%s has no tokenizer.json, tiktoken.model or hy.tiktoken; copy the checkpoint's there, or use logits and eval, which take token ids", dir)
 }
 
 // FindCache returns the folder for the demo model. Without a home it is one for this user among the

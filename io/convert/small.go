@@ -26,13 +26,14 @@ const (
 	generationName = "generation_config.json"
 	tokenizerName  = "tokenizer.json"
 	tiktokenName   = "tiktoken.model"
+	hunyuanName    = "hy.tiktoken"
 	vocabName      = "vocab.bin"
 )
 
 // smallNames are copied if the source has them.
 var smallNames = []string{
 	configName, generationName, tokenizerName, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-	"vocab.json", "merges.txt", "tokenizer.model", tiktokenName, "chat_template.jinja", "chat_template.json",
+	"vocab.json", "merges.txt", "tokenizer.model", tiktokenName, hunyuanName, "chat_template.jinja", "chat_template.json",
 }
 
 // SmallFiles returns the names of the files beside the tensors that are copied if the source has
@@ -135,17 +136,19 @@ func (o *output) vocab(ctx context.Context, load func() (*tokenizer.Tokenizer, e
 	})
 }
 
-// loadVocab reads the tokenizer.json of a directory, else its tiktoken.model.
+// loadVocab reads the tokenizer.json of a directory, else its tiktoken.model or hy.tiktoken.
 func loadVocab(dir string) (*tokenizer.Tokenizer, error) {
 	t, err := tokenizer.Load(filepath.Join(dir, tokenizerName))
-	if !errors.Is(err, fs.ErrNotExist) {
-		return t, err
+	for _, name := range []string{tiktokenName, hunyuanName} {
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		ranked, rankedErr := tokenizer.Load(filepath.Join(dir, name))
+		if !errors.Is(rankedErr, fs.ErrNotExist) {
+			return ranked, rankedErr
+		}
 	}
-	tik, tikErr := tokenizer.Load(filepath.Join(dir, tiktokenName))
-	if errors.Is(tikErr, fs.ErrNotExist) {
-		return nil, err
-	}
-	return tik, tikErr
+	return t, err
 }
 
 // vocabTable returns vocab.bin for a tokenizer: u32 number of entries, u32 largest

@@ -23,6 +23,7 @@ const (
 	generationName = "generation_config.json"
 	tokenizerName  = "tokenizer.json"
 	tiktokenName   = "tiktoken.model"
+	hunyuanName    = "hy.tiktoken"
 )
 
 // NoConfigError reports a directory that does not say what its model is.
@@ -154,13 +155,15 @@ func filesDir(dir string) string {
 // puts it below one.
 func IsPacked(dir string) bool { return exists(filepath.Join(filesDir(dir), ManifestName)) }
 
-// TextDir returns the directory with the tokenizer.json or tiktoken.model and the chat template of
-// a packed directory: dir, or the checkpoint that moeflux keeps below it. ok is false if there is
-// neither; the model then runs on token ids only.
+// TextDir returns the directory with the chat template and the tokenizer.json, tiktoken.model or
+// hy.tiktoken of a packed directory: dir, or the checkpoint that moeflux keeps below it. ok is
+// false if there is no tokenizer; the model then runs on token ids only.
 func TextDir(dir string) (text string, ok bool) {
 	for _, d := range []string{dir, filepath.Join(dir, checkpointDir)} {
-		if exists(filepath.Join(d, tokenizerName)) || exists(filepath.Join(d, tiktokenName)) {
-			return d, true
+		for _, name := range []string{tokenizerName, tiktokenName, hunyuanName} {
+			if exists(filepath.Join(d, name)) {
+				return d, true
+			}
 		}
 	}
 	return "", false

@@ -122,12 +122,15 @@ func TestReadConfigPlaces(t *testing.T) {
 		if text, ok := weights.TextDir(dir); !ok || text != filepath.Join(dir, below) {
 			t.Errorf("%s: the tokenizer is in %s, %v", below, text, ok)
 		}
-		renamed := filepath.Join(dir, below, "tiktoken.model")
-		if err := os.Rename(filepath.Join(dir, below, "tokenizer.json"), renamed); err != nil {
-			t.Fatal(err)
-		}
-		if text, ok := weights.TextDir(dir); !ok || text != filepath.Join(dir, below) {
-			t.Errorf("%s: the tiktoken.model is in %s, %v", below, text, ok)
+		name := "tokenizer.json"
+		for _, next := range []string{"tiktoken.model", "hy.tiktoken"} {
+			if err := os.Rename(filepath.Join(dir, below, name), filepath.Join(dir, below, next)); err != nil {
+				t.Fatal(err)
+			}
+			name = next
+			if text, ok := weights.TextDir(dir); !ok || text != filepath.Join(dir, below) {
+				t.Errorf("%s: the %s is in %s, %v", below, name, text, ok)
+			}
 		}
 	}
 	// The packs of this project say all of it in the manifest too.
