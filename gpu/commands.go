@@ -23,6 +23,12 @@ type Commands struct {
 	// together with the next ones. The bits are the same; whether they are can be seen so.
 	Plain bool
 
+	// Part is which part of a Split computes the operations. No other device looks at it.
+	Part int
+	// Moves are made before the operations, and after everything that was submitted before to the
+	// parts that they come from. No device but a Split looks at them.
+	Moves []Move
+
 	ops  []Op
 	kept [NumKinds]kept // the memory of each kind's operations; nil where there was none
 }
@@ -56,7 +62,9 @@ func (c *Commands) Len() int { return len(c.ops) }
 
 // Reset empties c. What its operations pointed to is let go.
 func (c *Commands) Reset() {
-	c.Urgent, c.Plain, c.Tag = false, false, 0
+	c.Urgent, c.Plain, c.Tag, c.Part = false, false, 0, 0
+	clear(c.Moves)
+	c.Moves = c.Moves[:0]
 	clear(c.ops)
 	c.ops = c.ops[:0]
 	for _, k := range c.kept {

@@ -43,6 +43,7 @@ type backend struct {
 	own       []*memory // of them, pinned host memory
 	streams   int       // open
 	pipelines []*pipeline
+	peers     map[int32]bool    // GPUs, by their number with the driver: whether copies reach them
 	images    map[string][]byte // by key: compiled ahead and not loaded, where no folder has them
 }
 

@@ -25,6 +25,8 @@ type (
 const (
 	streamNonBlocking = 1 // no order with the default stream
 
+	eventWithoutTime = 2 // an event that only orders work
+
 	hostAllocPortable  = 1 // for every context
 	hostAllocMapped    = 2 // kernels may read it over the bus
 	hostRegisterMapped = 2
@@ -74,6 +76,12 @@ type driver struct {
 	function      func(f *functionHandle, m moduleHandle, name string) result
 	launch        func(f functionHandle, groups [3]int, threads int, s streamHandle, params *unsafe.Pointer) result
 
+	// what several GPUs need
+	canPeer    func(can *int32, dev, peer int32) result
+	enablePeer func(peer contextHandle) result // the current context reaches its memory
+	copyPeer   func(dst address, to contextHandle, src address, from contextHandle, n uint64, s streamHandle) result
+	streamWait func(s streamHandle, e eventHandle) result
+
 	graphCreate  func(g *graphHandle) result
 	graphDestroy func(g graphHandle) result
 	graphAdd     func(g graphHandle, n *nodeHandle, k *kernelSpec) result
@@ -101,6 +109,7 @@ func openDriver(cfg Config) (*driver, error) {
 	d.bindStreams(sym)
 	d.bindModules(sym)
 	d.bindGraphs(sym)
+	d.bindPeers(sym)
 	return d, sym.err
 }
 

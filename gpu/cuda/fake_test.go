@@ -39,8 +39,12 @@ type fake struct {
 	ordered map[graphHandle]bool
 	execs   map[execHandle][]*fakeNode
 	names   map[functionHandle]string
-	counts  map[string]int // calls that went well
-	idle    bool           // kernels that it does not know do nothing
+	counts  map[string]int         // calls that went well
+	idle    bool                   // kernels that it does not know do nothing
+	gpus    int32                  // that it shows, of which the i-th is device 7+i with context 99+i
+	peers   int32                  // whether they reach each other
+	reach   map[contextHandle]bool // contexts that others may copy from
+	spoils  func(b []byte)         // what a copy between two GPUs does to what it brings
 }
 
 // fakeNode is a node of a graph, whose parameters the driver has copied.
@@ -66,7 +70,7 @@ func newFake(t testing.TB) *fake {
 		t: t, fails: map[string]result{}, memory: map[address][]byte{}, pinned: map[unsafe.Pointer][]byte{}, wrapped: map[unsafe.Pointer]uint64{},
 		streams: map[streamHandle]*fakeStream{}, events: map[eventHandle]*fakeEvent{}, modules: map[moduleHandle]string{},
 		graphs: map[graphHandle][]*fakeNode{}, ordered: map[graphHandle]bool{}, execs: map[execHandle][]*fakeNode{}, names: map[functionHandle]string{}, counts: map[string]int{},
-		total: 1 << 20, major: 9, sms: 132, kernels: map[string]fakeKernel{},
+		total: 1 << 20, major: 9, sms: 132, kernels: map[string]fakeKernel{}, gpus: 1, peers: 1, reach: map[contextHandle]bool{},
 	}
 }
 
@@ -151,6 +155,7 @@ func (f *fake) driver() *driver {
 	f.queues(d)
 	f.modulesOf(d)
 	f.graphsOf(d)
+	f.peersOf(d)
 	return d
 }
 
@@ -165,8 +170,8 @@ func (f *fake) devices(d *driver) {
 	}
 	d.init = func() result { r, _ := f.begin("cuInit"); f.mu.Unlock(); return r }
 	d.version = func(v *int32) result { return number("cuDriverGetVersion", v, 13000) }
-	d.deviceCount = func(n *int32) result { return number("cuDeviceGetCount", n, 1) }
-	d.deviceGet = func(dev *int32, ordinal int) result { return number("cuDeviceGet", dev, 7) }
+	d.deviceCount = func(n *int32) result { return number("cuDeviceGetCount", n, f.gpus) }
+	d.deviceGet = func(dev *int32, ordinal int) result { return number("cuDeviceGet", dev, 7+int32(ordinal)) }
 	d.deviceName = func(name []byte, dev int32) result {
 		r, _ := f.begin("cuDeviceGetName")
 		defer f.mu.Unlock()
@@ -180,7 +185,7 @@ func (f *fake) devices(d *driver) {
 		r, ok := f.begin("cuDevicePrimaryCtxRetain")
 		defer f.mu.Unlock()
 		if ok {
-			*ctx = 99
+			*ctx = 99 + contextHandle(dev-7)
 			f.retains++
 		}
 		return r
@@ -203,7 +208,7 @@ func (f *fake) devices(d *driver) {
 	d.setCurrent = func(ctx contextHandle) result {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if ctx != 99 && ctx != 0 {
+		if ctx != 0 && (ctx < 99 || ctx >= 99+contextHandle(f.gpus)) {
 			f.t.Errorf("context %d made current", ctx)
 		}
 		return success
@@ -563,5 +568,64 @@ func (f *fake) rest() {
 	if len(f.memory)+len(f.pinned)+len(f.wrapped)+len(f.streams)+len(f.events)+len(f.modules)+len(f.graphs)+len(f.execs)+f.retains != 0 {
 		f.t.Errorf("left behind: %d pieces of memory, %d pinned, %d wrapped, %d streams, %d events, %d modules, %d and %d graphs, %d contexts",
 			len(f.memory), len(f.pinned), len(f.wrapped), len(f.streams), len(f.events), len(f.modules), len(f.graphs), len(f.execs), f.retains)
+	}
+}
+
+func (f *fake) peersOf(d *driver) {
+	d.canPeer = func(can *int32, dev, peer int32) result {
+		r, _ := f.begin("cuDeviceCanAccessPeer")
+		defer f.mu.Unlock()
+		*can = f.peers
+		return r
+	}
+	d.enablePeer = func(peer contextHandle) result {
+		r, ok := f.begin("cuCtxEnablePeerAccess")
+		defer f.mu.Unlock()
+		if !ok {
+			return r
+		}
+		if f.reach[peer] {
+			return peerAlready
+		}
+		f.reach[peer] = true
+		return success
+	}
+	d.copyPeer = func(dst address, to contextHandle, src address, from contextHandle, n uint64, s streamHandle) result {
+		r, ok := f.begin("cuMemcpyPeerAsync")
+		defer f.mu.Unlock()
+		if !ok {
+			return r
+		}
+		if !f.reach[from] || to == from {
+			f.t.Errorf("a copy from context %d to %d, of which the first is not reached", from, to)
+		}
+		f.push(s, func() result {
+			mem := f.at(dst, n)
+			if copy(mem, f.at(src, n)) != int(n) {
+				return illegalAddress
+			}
+			if f.spoils != nil {
+				f.spoils(mem)
+			}
+			return success
+		})
+		return success
+	}
+	d.streamWait = func(s streamHandle, e eventHandle) result {
+		r, ok := f.begin("cuStreamWaitEvent")
+		defer f.mu.Unlock()
+		if !ok {
+			return r
+		}
+		// The wait is for the event as it is recorded now, whatever becomes of it later.
+		at := *f.events[e]
+		now := &at
+		mark := eventHandle(f.handle())
+		f.events[mark] = now
+		f.push(s, func() result {
+			defer delete(f.events, mark)
+			return f.run(now.stream, now.behind)
+		})
+		return success
 	}
 }

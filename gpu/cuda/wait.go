@@ -79,6 +79,9 @@ func (s *stream) Close() error {
 	unbind, err := b.bind()
 	if err == nil {
 		s.closeGraphs()
+		if s.fence != 0 {
+			b.d.eventDestroy(s.fence)
+		}
 		for _, x := range s.spare {
 			b.d.eventDestroy(x.begin)
 			b.d.eventDestroy(x.end)

@@ -40,6 +40,8 @@ type queue struct {
 	ended    chan error    // of the goroutine
 
 	watching sync.Mutex // orders calls of watch; taken before mu
+
+	copies []PeerCopy // of one Receive; guarded by encoding
 }
 
 var (
