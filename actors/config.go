@@ -30,11 +30,14 @@ type Config struct {
 	// (Chunk.Probe): a layer without its file fails when it is computed. Experts are read buffered,
 	// and nothing is read ahead of need at the beginning.
 	Partial bool
-	// Device computes. It stays the caller's, who closes it after the engine.
+	// Device computes. It stays the caller's, who closes it after the engine. One that is several
+	// (package gpu/split) has its layers divided among them, by their memory; all experts must have
+	// room there.
 	Device gpu.Device
 
-	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means
-	// 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain.
+	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means 2
+	// for each device. 1 makes every layer wait for the device; above 2 only prefill and several
+	// sequences gain.
 	RingDepth int
 	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is
 	// read ahead.
@@ -85,9 +88,10 @@ type Config struct {
 	// layer if fewer.
 	WaveSlots int
 	// StepsInFlight is how many steps of one kind, decoding or reading prompts, may be in the
-	// pipeline at once, of different sequences. 0 means 1 if all experts fit in memory and 2
-	// otherwise, where one step computes while another waits for the disk. Sequences that decode
-	// share one step all the same, as long as that is quicker.
+	// pipeline at once, of different sequences. 0 means 1 for each device if all experts fit in
+	// memory, so that each has a step to compute, and 2 otherwise, where one step computes while
+	// another waits for the disk. Sequences that decode share one step all the same, as long as
+	// that is quicker.
 	StepsInFlight int
 	// PromptShare is the share of time that prompts get while other sequences decode, up to 1. 0
 	// means 0.66 if all experts fit in memory and 0.6 otherwise. With a share of two thirds a token

@@ -55,6 +55,8 @@ type Engine struct {
 	model *model.Config
 	info  Info
 	log   *slog.Logger
+	// which part of a gpu.Split computes which layers
+	borders stages.Borders
 
 	weights  *weights.File
 	experts  *expertfile.File

@@ -24,11 +24,17 @@ func (e *Engine) exactness(dev gpu.Device) string {
 	if e.model.Count(model.LatentAttention) > 0 {
 		label += fmt.Sprintf(" chunk-rows=%d", i.ChunkRows)
 	}
-	name := strings.ReplaceAll(i.Device, " ", "-")
-	if p, ok := dev.(gpu.Processor); ok {
-		name = "host/" + p.Kernels()
+	var names []string
+	for _, p := range gpu.PartsOf(dev) { // the bits are those of the devices that compute, however many
+		name := strings.ReplaceAll(p.Name(), " ", "-")
+		if p, ok := p.(gpu.Processor); ok {
+			name = "host/" + p.Kernels()
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return label + " device=" + name
+	return label + " device=" + strings.Join(names, "+")
 }
 
 // formatNames joins the names of formats, each once, in alphabetical order.

@@ -175,8 +175,10 @@ func (e *Engine) settle(cfg Config) error {
 	}
 	device := unifiedMemory(cfg.Device, mem)
 	f.beside = mem.Available - device.Available
-	e.info, err = settle(cfg, e.model, f, device)
-	return err
+	if e.info, err = settle(cfg, e.model, f, device); err != nil {
+		return err
+	}
+	return e.place(cfg)
 }
 
 // taken returns the bytes of weights that are no part of what is available any more, because they

@@ -115,13 +115,13 @@ func (f *files) shape(m *model.Config, topK int) expertmem.Shape {
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), Tuned: cfg.Tuned,
-		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
+		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2*len(gpu.PartsOf(cfg.Device))), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m, cfg.kv(), pageRows)), ReadTimeout: cfg.ReadTimeout,
 		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, RecordMemory: max(cmp.Or(cfg.RecordMemory, record.DefaultBytes), 0), KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
 	i.Activations = "f32"
-	if p, ok := cfg.Device.(gpu.Processor); ok {
+	if p, ok := gpu.PartsOf(cfg.Device)[0].(gpu.Processor); ok {
 		i.Threads, i.Activations = p.Threads(), p.Activations()
 	}
 	if i.TopK > m.NumExpertsPerTok {
@@ -169,7 +169,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, p.IO == ExpertIOMmap && cfg.Resident != ResidentOff && !cfg.CountAhead)
 	i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 2), cmp.Or(cfg.PromptShare, promptShareStreamed)
 	if p.All {
-		i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 1), cmp.Or(cfg.PromptShare, promptShareInMemory)
+		i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, len(gpu.PartsOf(cfg.Device))), cmp.Or(cfg.PromptShare, promptShareInMemory)
 	}
 	if p.IO == ExpertIOMmap {
 		i.Prefetch = PrefetchOff

@@ -12,18 +12,18 @@ import (
 // loadWorkers is how many experts are on their way to the device at once while all are loaded.
 const loadWorkers = 8
 
-// loadSlots makes one slot of every expert of every layer in a device's own memory, and fills them
-// all.
-func loadSlots(dev gpu.Discrete, f *expertfile.File, layers int) (s *slotMemory, err error) {
+// loadSlots makes one slot of every expert of every layer in the own memory of the layer's device,
+// and fills them all.
+func loadSlots(deviceOf func(layer int) gpu.Device, f *expertfile.File, layers int) (s *slotMemory, err error) {
 	n := f.Layout().Bytes
 	s = &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
 	for _, layer := range f.Layers() {
-		if s.buffers[layer], err = dev.NewBuffer(f.Experts() * n); err != nil {
+		if s.buffers[layer], err = deviceOf(layer).NewBuffer(f.Experts() * n); err != nil {
 			break
 		}
 	}
 	if err == nil {
-		err = s.load(dev, f)
+		err = s.load(deviceOf, f)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("expertmem: bringing experts to the device: %w", err), s.release())
@@ -32,7 +32,7 @@ func loadSlots(dev gpu.Discrete, f *expertfile.File, layers int) (s *slotMemory,
 }
 
 // load reads and uploads all experts, several at a time.
-func (s *slotMemory) load(dev gpu.Discrete, f *expertfile.File) error {
+func (s *slotMemory) load(deviceOf func(layer int) gpu.Device, f *expertfile.File) error {
 	type record struct{ layer, expert int }
 	records := make(chan record)
 	errs := make(chan error, loadWorkers)
@@ -41,8 +41,13 @@ func (s *slotMemory) load(dev gpu.Discrete, f *expertfile.File) error {
 	var workers sync.WaitGroup
 	for range loadWorkers {
 		workers.Go(func() {
-			l, err := newLoader(dev, s.bytesEach)
+			all := loaders{}
+			var err error
 			for r := range records {
+				var l *loader
+				if err == nil {
+					l, err = all.of(deviceOf(r.layer).(gpu.Discrete), s.bytesEach)
+				}
 				if err == nil {
 					err = l.load(f, r.layer, r.expert, gpu.View{Buf: s.buffers[r.layer], Offset: r.expert * s.stride})
 				}
@@ -50,7 +55,7 @@ func (s *slotMemory) load(dev gpu.Discrete, f *expertfile.File) error {
 					once.Do(func() { close(failed) })
 				}
 			}
-			errs <- errors.Join(err, l.close())
+			errs <- errors.Join(err, all.close())
 		})
 	}
 	func() {
@@ -81,6 +86,26 @@ type loader struct {
 	queue    gpu.Queue
 	commands gpu.Commands
 	done     chan error
+}
+
+// loaders are one worker's, for each device that it has brought experts to.
+type loaders map[gpu.Discrete]*loader
+
+// of returns the loader for a device.
+func (all loaders) of(dev gpu.Discrete, bytes int) (l *loader, err error) {
+	if l = all[dev]; l == nil {
+		l, err = newLoader(dev, bytes)
+		all[dev] = l
+	}
+	return l, err
+}
+
+func (all loaders) close() error {
+	var errs []error
+	for _, l := range all {
+		errs = append(errs, l.close())
+	}
+	return errors.Join(errs...)
 }
 
 func newLoader(dev gpu.Discrete, bytes int) (*loader, error) {

@@ -27,8 +27,10 @@ type Config struct {
 	Device gpu.Device
 	File   *expertfile.File // stays the engine's, who closes it after the Memory
 	Layers int              // of the model
-	Host   Host
-	Log    *slog.Logger
+	// Borders say which part of a gpu.Split computes, and so has the experts of, which layers.
+	Borders stages.Borders
+	Host    Host
+	Log     *slog.Logger
 
 	ReadTimeout time.Duration
 	Verify      Verify                                // "" means VerifyAuto
@@ -80,9 +82,11 @@ func (m *Memory) Open(p Plan) (err error) {
 	discrete, own := dev.(gpu.Discrete)
 	switch {
 	case p.IO == Mmap && own:
-		m.slots, err = loadSlots(discrete, f, m.cfg.Layers)
+		m.slots, err = loadSlots(m.deviceOf, f, m.cfg.Layers)
 	case p.IO == Mmap:
-		m.slots, err = mapSlots(dev, f, m.cfg.Layers)
+		m.slots, err = mapSlots(m.deviceOf, f, m.cfg.Layers)
+	case len(m.cfg.Borders) > 0:
+		return fmt.Errorf("expertmem: %s is several devices, whose experts must all be in memory", dev.Name())
 	case own:
 		m.slots, err = m.newStagedSlots(discrete)
 	default:
@@ -99,6 +103,14 @@ func (m *Memory) Open(p Plan) (err error) {
 	m.reads = make([]*slotRead, p.Slots)
 	return nil
 }
+
+// deviceOf returns the device that computes a layer: a part of a gpu.Split, or the only one.
+func (m *Memory) deviceOf(layer int) gpu.Device {
+	return gpu.PartsOf(m.cfg.Device)[m.cfg.Borders.Part(layer)]
+}
+
+// Place says which part of a gpu.Split computes which layers, before Open.
+func (m *Memory) Place(b stages.Borders) { m.cfg.Borders = b }
 
 // View returns where a slot begins.
 func (m *Memory) View(id stages.SlotID) gpu.View { return m.slots.View(id) }

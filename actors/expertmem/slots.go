@@ -46,13 +46,13 @@ func newSlots(dev gpu.Device, n, stride, expertBytes int) (*slotMemory, error) {
 }
 
 // mapSlots makes a slot in the mapped files for every expert of every layer.
-func mapSlots(dev gpu.Device, f *expertfile.File, layers int) (*slotMemory, error) {
+func mapSlots(deviceOf func(layer int) gpu.Device, f *expertfile.File, layers int) (*slotMemory, error) {
 	n := f.Layout().Bytes
 	s := &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
 	for _, layer := range f.Layers() {
 		m, err := f.Map(layer)
 		if err == nil {
-			s.buffers[layer], err = dev.Wrap(m)
+			s.buffers[layer], err = deviceOf(layer).Wrap(m)
 		}
 		if err != nil {
 			s.release()

@@ -19,9 +19,7 @@ type network struct {
 	windowRope  rope // of layers with a window, if theirs is another
 	layers      []layer
 
-	mapping gpu.Buffer     // model_weights.bin
-	mapped  int            // bytes of it that are read where the file is mapped
-	vectors gpu.Buffer     // all small tensors, widened to float32
+	places  []*place       // [parts]
 	formats []quant.Format // of the matrices, each once
 }
 
@@ -48,67 +46,50 @@ type mixer interface {
 // binder finds tensors by name. The first error stays.
 type binder struct {
 	w       *weights.File
-	mapping gpu.Buffer
-	floats  []float32   // all vectors so far
-	uses    []vectorUse // where they go
+	at      *place // of the layer that is being bound
 	formats []quant.Format
 	err     error
 }
 
-// vectorUse is a view to be set once all vectors are on the device.
-type vectorUse struct {
-	view *gpu.View
-	at   int // floats
-}
-
-// bind finds every tensor of the model and puts the small ones on the device.
-func bind(m *model.Config, dev gpu.Device, queue gpu.Queue, w *weights.File) (*network, error) {
-	mapping, mapped, err := place(w.Mapping(), dev, queue)
+// bind finds every tensor of the model and puts the small ones on the device. Of several parts each
+// gets the matrices of its own layers: they are bound twice, first to see which these are.
+func bind(m *model.Config, parts []*part, queue gpu.Queue, w *weights.File) (n *network, err error) {
+	var places []*place
+	for _, p := range parts {
+		places = append(places, newPlace(p))
+	}
+	defer func() {
+		if err != nil {
+			releasePlaces(places)
+		}
+	}()
+	if len(parts) == 1 {
+		err = places[0].whole(w.Mapping(), queue)
+	} else {
+		b := &binder{w: w}
+		b.network(newNetwork(m, places), m, parts)
+		for _, p := range places {
+			if err = b.err; err == nil {
+				err = p.gather(w.Mapping(), queue)
+			}
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("dispatch: weights: %w", err)
+		return nil, err
 	}
-	n := &network{mapping: mapping, mapped: mapped, layers: make([]layer, len(m.Layers)), rope: newRope(m, model.FullAttention), windowRope: newRope(m, model.WindowAttention)}
-	b := &binder{w: w, mapping: mapping}
-	b.network(n, m)
+	n, b := newNetwork(m, places), &binder{w: w}
+	b.network(n, m, parts)
 	n.formats = b.formats
-	if b.err == nil {
-		n.vectors, b.err = b.upload(dev, queue)
+	for _, p := range places {
+		if b.err == nil {
+			b.err = p.upload(queue)
+		}
 	}
-	if b.err != nil {
-		n.release()
-		return nil, b.err
-	}
-	return n, nil
+	return n, b.err
 }
 
-// copyBytes is the size from which weights are copied to the device at the beginning, which takes
-// half a second a gigabyte. Every token reads all of them: from large pages that is quicker than
-// from a mapped file, and no system reclaims them while the engine idles, as some do with mapped
-// pages that were not touched for a few seconds.
-const copyBytes = 64 << 20
-
-// place makes the mapped weights readable for the device, and tells how many bytes it goes on to
-// read where they are mapped. A device with memory of its own gets a copy in any case.
-func place(mapping []byte, dev gpu.Device, queue gpu.Queue) (buf gpu.Buffer, mapped int, err error) {
-	if _, own := dev.(gpu.Discrete); !own && len(mapping) < copyBytes {
-		buf, err = dev.Wrap(mapping)
-		return buf, len(mapping), err
-	}
-	if buf, err = dev.NewBuffer(len(mapping)); err != nil {
-		return nil, 0, err
-	}
-	if err := upload(buf, mapping, queue); err != nil {
-		buf.Release()
-		return nil, 0, err
-	}
-	return buf, 0, nil
-}
-
-// upload copies src to the beginning of buf and waits for it.
-func upload(buf gpu.Buffer, src []byte, queue gpu.Queue) error {
-	var cmd gpu.Commands
-	gpu.Encode(&cmd, gpu.Upload{Dst: gpu.View{Buf: buf}, Src: src})
-	return run(&cmd, queue)
+func newNetwork(m *model.Config, places []*place) *network {
+	return &network{places: places, layers: make([]layer, len(m.Layers)), rope: newRope(m, model.FullAttention), windowRope: newRope(m, model.WindowAttention)}
 }
 
 // run runs commands and waits for them.
@@ -123,18 +104,30 @@ func run(cmd *gpu.Commands, queue gpu.Queue) error {
 	return <-done
 }
 
-func (b *binder) network(n *network, m *model.Config) {
+// network binds all parts: the first has the embedding, the last the head.
+func (b *binder) network(n *network, m *model.Config, parts []*part) {
+	b.at = n.places[0]
 	n.embed = b.matrix("model.embed_tokens", m.VocabSize, m.HiddenSize)
-	n.head = n.embed
+	b.at = n.places[len(parts)-1]
 	if !m.TieWordEmbeddings || b.w.Has("lm_head.weight") {
 		n.head = b.matrix("lm_head", m.VocabSize, m.HiddenSize)
+	} else {
+		n.head = b.matrix("model.embed_tokens", m.VocabSize, m.HiddenSize)
 	}
 	b.vector(&n.finalNorm, "model.norm.weight", m.HiddenSize)
-	for i := range n.layers {
+	for i, p := range parts {
+		b.at = n.places[i]
+		b.layers(n, m, p)
+	}
+}
+
+// layers binds the layers of a part.
+func (b *binder) layers(n *network, m *model.Config, p *part) {
+	for i := p.first; i < p.end; i++ {
 		l, prefix := &n.layers[i], fmt.Sprintf("model.layers.%d.", i)
 		b.vector(&l.inputNorm, prefix+"input_layernorm.weight", m.HiddenSize)
 		b.vector(&l.postNorm, prefix+"post_attention_layernorm.weight", m.HiddenSize)
-		switch kind := m.Layers[i]; kind.Mixer {
+		switch kind := p.model.Layers[i-p.first]; kind.Mixer {
 		case model.LinearAttention:
 			l.mixer = newLinear(b, m, prefix+"linear_attn.", kind.MixerIndex)
 		case model.FullAttention, model.WindowAttention:
@@ -178,9 +171,9 @@ func (b *binder) matrix(name string, rows, cols int) gpu.Matrix {
 	if !slices.Contains(b.formats, m.Format) {
 		b.formats = append(b.formats, m.Format)
 	}
-	view := func(at int) gpu.View { return gpu.View{Buf: b.mapping, Offset: at} }
-	g := gpu.Matrix{Rows: m.Rows, Cols: m.Cols, Format: m.Format, Weight: view(m.WeightOffset)}
-	return g.With(view(m.ScalesOffset), view(m.BiasesOffset))
+	view := func(offset, n int) gpu.View { return b.at.view(offset, n) }
+	g := gpu.Matrix{Rows: m.Rows, Cols: m.Cols, Format: m.Format, Weight: view(m.WeightOffset, m.Format.WeightBytes(rows, cols))}
+	return g.With(view(m.ScalesOffset, m.Format.ScaleBytes(rows, cols)), view(m.BiasesOffset, m.Format.BiasBytes(rows, cols)))
 }
 
 // vector remembers that *v shall view the tensor on the device, widened to float32.
@@ -190,11 +183,7 @@ func (b *binder) vector(v *gpu.View, name string, n int) {
 		b.fail(err)
 		return
 	}
-	b.uses = append(b.uses, vectorUse{v, len(b.floats)})
-	b.floats = append(b.floats, f...)
-	for len(b.floats)%16 != 0 { // each begins a cache line
-		b.floats = append(b.floats, 0)
-	}
+	b.at.vector(v, f)
 }
 
 // bias is vector for a projection that may have none.
@@ -204,28 +193,7 @@ func (b *binder) bias(v *gpu.View, wanted bool, name string, n int) {
 	}
 }
 
-// upload puts the vectors on the device and waits for it.
-func (b *binder) upload(dev gpu.Device, queue gpu.Queue) (gpu.Buffer, error) {
-	buf, err := dev.NewBuffer(len(b.floats) * 4)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range b.uses {
-		*u.view = gpu.View{Buf: buf}.Floats(u.at)
-	}
-	if err := upload(buf, gpu.FloatBytes(b.floats), queue); err != nil {
-		buf.Release()
-		return nil, fmt.Errorf("dispatch: uploading vectors: %w", err)
-	}
-	return buf, nil
-}
-
-func (n *network) release() {
-	if n.vectors != nil {
-		n.vectors.Release()
-	}
-	n.mapping.Release()
-}
+func (n *network) release() { releasePlaces(n.places) }
 
 // expert returns an expert of a layer whose record begins at v.
 func (n *network) expert(lay model.ExpertLayout, layer, expert int, v gpu.View) gpu.Expert {

@@ -45,7 +45,7 @@ func (x *Image) moveCodes(page gpu.View, s *strip, from, rows int, host []byte, 
 	x.pieces = x.pieces[:0]
 	x.addRows(page.At(s.at+from*s.stride), strip{stride: s.stride, width: width}, rows, c.codes)
 	for g := range groups {
-		x.pieces = append(x.pieces, Piece{page.At(s.codes.scales + 4*(g*s.codes.pageRows+from)), gpu.FloatBytes(c.scales[g*rows : (g+1)*rows])})
+		x.pieces = append(x.pieces, Piece{Device: page.At(s.codes.scales + 4*(g*s.codes.pageRows+from)), Host: gpu.FloatBytes(c.scales[g*rows : (g+1)*rows])})
 	}
 	err := x.exchange(up)
 	x.pieces = x.pieces[:0]

@@ -8,52 +8,74 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
+// copying is a state that is being made, on all parts of the device.
+type copying struct {
+	done *stages.StateCopied
+	left int // parts that are not done
+	err  error
+}
+
 // copyState makes a state of another one's recurrent state, or of zeros.
 func (c *Core) copyState(m *stages.CopyState, out *stages.Outbox) error {
 	done := &stages.StateCopied{Op: m.Op}
-	if m.From != 0 && c.states.all[m.From] == nil {
+	if m.From != 0 && c.parts[0].states.all[m.From] == nil {
 		return fmt.Errorf("dispatch: state %d is to be copied, but does not exist", m.From)
 	}
-	if m.Take {
-		c.states.take(m.From, m.To)
-		c.trim()
-		var err error
-		if m.Expose {
-			done.Memory, err = c.expose(c.states.all[m.To], m.Pages)
+	var err error
+	x := &copying{done: done, left: 1} // 1: this function
+	for _, p := range c.parts {
+		if m.Take {
+			p.states.take(m.From, m.To)
+		} else if err == nil {
+			err = c.copyPart(m, p, x, out)
 		}
-		c.copied(done, err, out)
-		return nil
 	}
-	to, fresh, err := c.states.make(m.To)
+	if m.Take {
+		c.trim()
+	}
 	if err == nil && m.Expose {
-		done.Memory, err = c.expose(to, m.Pages)
+		done.Memory, err = c.expose(m.To, m.Pages)
 	}
-	if err != nil || c.recurrentBytes() == 0 || m.From == 0 && fresh {
-		c.copied(done, err, out)
-		return nil
-	}
-	r := c.record(nil, record.State) // no step under way writes to either state
-	dst := gpu.View{Buf: to.recurrent}
-	if m.From == 0 {
-		gpu.Encode(&r.Commands, gpu.Fill{Dst: dst, Bytes: c.recurrentBytes()})
-	} else {
-		encodeCopy(&r.Commands, gpu.View{Buf: c.states.all[m.From].recurrent}, dst, c.recurrentBytes())
-	}
-	if err := c.await(r, awaited{copied: done}, out); err != nil {
-		c.copied(done, err, out)
-	}
+	c.copied(x, err, out)
 	return nil
 }
 
-// copied reports that a state is made, or why it is not.
-func (c *Core) copied(done *stages.StateCopied, err error, out *stages.Outbox) {
-	if done.Err = err; err != nil {
-		done.Memory = nil
+// copyPart is copyState for what one part has.
+func (c *Core) copyPart(m *stages.CopyState, p *part, x *copying, out *stages.Outbox) error {
+	to, fresh, err := p.states.make(m.To)
+	bytes := p.states.recurrentBytes()
+	if err != nil || bytes == 0 || m.From == 0 && fresh {
+		return err
 	}
-	out.Send(stages.Sequencer, done)
+	r := c.record(nil, record.State) // no step under way writes to either state
+	r.Part = p.index
+	dst := gpu.View{Buf: to.recurrent}
+	if m.From == 0 {
+		gpu.Encode(&r.Commands, gpu.Fill{Dst: dst, Bytes: bytes})
+	} else {
+		encodeCopy(&r.Commands, gpu.View{Buf: p.states.all[m.From].recurrent}, dst, bytes)
+	}
+	if err := c.await(r, awaited{copied: x}, out); err != nil {
+		return err
+	}
+	x.left++
+	return nil
 }
 
-func (c *Core) recurrentBytes() int { return c.states.layout.recurrentBytes(c.cfg.Model) }
+// copied notes that a part of making a state is done, and reports when all are, with what failed
+// first.
+func (c *Core) copied(x *copying, err error, out *stages.Outbox) {
+	if x.left--; x.err == nil {
+		x.err = err
+	}
+	if x.left > 0 {
+		return
+	}
+	if x.done.Err = x.err; x.err != nil {
+		x.done.Memory = nil
+	}
+	out.Send(stages.Sequencer, x.done)
+}
 
 // Unused recurrent states are kept for reuse: two of any size, and as many as fit in idleBytes.
 const (
@@ -65,34 +87,44 @@ const (
 // spent on expert slots. New memory is slow at its first touch, which a small model feels in the
 // speed of prompts.
 func (c *Core) trim() {
-	s, bytes := c.states, c.recurrentBytes()
-	if bytes == 0 {
-		return
-	}
-	if keep := max(keptIdle, idleBytes/bytes); len(s.idle) > keep {
-		s.leaving = append(s.leaving, s.idle[keep:]...)
-		clear(s.idle[keep:])
-		s.idle, s.leavingAt = s.idle[:keep], c.lastTicket
+	for _, p := range c.parts {
+		s := p.states
+		bytes := s.recurrentBytes()
+		if bytes == 0 {
+			continue
+		}
+		if keep := max(keptIdle, idleBytes/bytes); len(s.idle) > keep {
+			s.leaving = append(s.leaving, s.idle[keep:]...)
+			clear(s.idle[keep:])
+			s.idle, s.leavingAt = s.idle[:keep], c.lastTicket
+		}
 	}
 	c.letGo()
 }
 
 // letGo gives back what leaves, once no submitted work can use it.
 func (c *Core) letGo() {
-	s := c.states
-	if len(s.leaving) == 0 {
-		return
+	for _, p := range c.parts {
+		s := p.states
+		if len(s.leaving) == 0 || c.usesUpTo(s.leavingAt) {
+			continue
+		}
+		for _, b := range s.leaving {
+			b.Release()
+		}
+		clear(s.leaving)
+		s.leaving = s.leaving[:0]
 	}
+}
+
+// usesUpTo reports whether anything that was submitted up to a ticket is perhaps not done.
+func (c *Core) usesUpTo(ticket uint64) bool {
 	for _, list := range c.recorded {
-		if len(list) > 0 && list[0].ticket <= s.leavingAt {
-			return
+		if len(list) > 0 && list[0].ticket <= ticket {
+			return true
 		}
 	}
-	for _, b := range s.leaving {
-		b.Release()
-	}
-	clear(s.leaving)
-	s.leaving = s.leaving[:0]
+	return false
 }
 
 // copyFloats is the length of a row of a copy: devices split work among threads by rows.
@@ -132,11 +164,13 @@ func (*Exchange) MessageKind() stages.Kind { return stages.KindOther }
 type Piece struct {
 	Device gpu.View
 	Host   []byte
+	part   int // whose memory it is, the same for all pieces of an Exchange
 }
 
 func (c *Core) exchange(m *Exchange, out *stages.Outbox) {
 	r := c.record(nil, record.State)
 	for _, p := range m.Pieces {
+		r.Part = p.part
 		if m.Up {
 			gpu.Encode(&r.Commands, gpu.Upload{Dst: p.Device, Src: p.Host})
 		} else {

@@ -19,11 +19,13 @@ type Config struct {
 	Layout      func(layer int) model.ExpertLayout
 	RecordBytes int
 	TopK        int
-	ChunkRows   int
-	Lanes       int // steps in flight
-	PageRows    int // positions of one key-value page
-	MaxPages    int // of all sequences together
-	KV          gpu.KVFormat
+	// Borders say which part of a gpu.Split computes which layers. Such a device must be Resident.
+	Borders   stages.Borders
+	ChunkRows int
+	Lanes     int // steps in flight
+	PageRows  int // positions of one key-value page
+	MaxPages  int // of all sequences together
+	KV        gpu.KVFormat
 	// WindowPages is how many pages a state has for layers with a window, if that is more than they
 	// need. Tests have pages that are never used again.
 	WindowPages int
@@ -59,7 +61,7 @@ type Core struct {
 	net    *network
 	moe    []int   // layers with routed experts
 	tables *tables // nil unless resident
-	states *states
+	parts  []*part
 	lanes  []*lane
 
 	settled bool // every expert was in memory when the last wave was sent
@@ -91,7 +93,7 @@ type awaited struct {
 	logits *stages.LogitsReady
 	routed *stages.StepRouted // with logits, where the device routes
 	// All else is zero with these.
-	copied   *stages.StateCopied
+	copied   *copying
 	exchange *Exchange
 }
 
@@ -107,17 +109,21 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 			c = nil
 		}
 	}()
-	if c.net, err = bind(cfg.Model, dev, queue, w); err != nil {
+	parts, err := newParts(cfg, dev)
+	if err != nil {
+		return c, err
+	}
+	if c.net, err = bind(cfg.Model, parts, queue, w); err != nil {
 		return c, err
 	}
 	if cfg.Resident {
-		if c.tables, err = newTables(cfg, c.net, dev, queue, slots); err != nil {
+		if c.tables, err = newTables(cfg, c.net, parts, queue, slots); err != nil {
 			return c, err
 		}
 	}
-	c.states = newStates(cfg, dev)
+	c.parts = parts
 	for range cfg.Lanes {
-		l, err := newLane(cfg, dev)
+		l, err := newLane(cfg, parts)
 		if err != nil {
 			return c, err
 		}
@@ -129,7 +135,12 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 // MappedBytes returns how many bytes of the weights other than experts the device reads in the
 // mapped file, so that the page cache must keep them. Weights that were copied to the device's
 // memory do not count.
-func (c *Core) MappedBytes() int { return c.net.mapped }
+func (c *Core) MappedBytes() (n int) {
+	for _, p := range c.net.places {
+		n += p.mapped
+	}
+	return n
+}
 
 // Formats returns how the matrices other than experts are stored, each format once.
 func (c *Core) Formats() []quant.Format { return c.net.formats }
@@ -139,11 +150,11 @@ func (c *Core) Close() {
 	for _, l := range c.lanes {
 		l.release()
 	}
-	if c.states != nil {
-		c.states.release()
+	for _, p := range c.parts {
+		p.states.release()
 	}
 	if c.tables != nil {
-		c.tables.buffer.Release()
+		c.tables.release()
 	}
 	if c.net != nil {
 		c.net.release()
@@ -166,7 +177,9 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	case *stages.CopyState:
 		return c.copyState(m, out)
 	case *stages.DropState:
-		c.states.drop(m.State)
+		for _, p := range c.parts {
+			p.states.drop(m.State)
+		}
 		c.trim()
 	case *Exchange:
 		c.exchange(m, out)

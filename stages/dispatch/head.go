@@ -20,8 +20,10 @@ func (c *Core) readLogits(m *stages.ReadLogits, out *stages.Outbox) error {
 	l.pickRows(m.Batch)
 	all, largest := stages.Widths(m.Batch.Rows, c.cfg.Model.VocabSize)
 	res := out.Spent().LogitsReady(m.Step, all, largest)
+	p := c.partOf(len(c.net.layers))
+	l.enter(p)
 	r := c.record(&m.Step, record.Head)
-	l.layer = len(c.net.layers)
+	r.Part, l.layer = p.index, len(c.net.layers)
 	c.encodeGiven(&r.Commands, l, m.Batch, l.layer)
 	l.tap(&r.Commands, stages.DumpInput, l.hidden)
 	rest := headResults{res.Logits, res.Largest}

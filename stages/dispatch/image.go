@@ -12,11 +12,9 @@ import (
 // Image is where a frozen state or a draft lies. Until the state is released, one goroutine at a
 // time may use it, whichever that is.
 type Image struct {
-	m         *model.Config
-	pageRows  int
-	layout    *kvLayout
-	pages     []gpu.View
-	recurrent gpu.View
+	m        *model.Config
+	pageRows int
+	parts    []imagePart
 
 	// Packed says that rows of 8 bits come and go as they are, as PackedShape has them, and not as
 	// float32. The user of the image sets it.
@@ -25,8 +23,16 @@ type Image struct {
 	// the image sets it.
 	Move func(pieces []Piece, up bool) error
 
+	part   int // whose memory is being copied
 	pieces []Piece
 	spare  codeRows
+}
+
+// imagePart is what of a state lies in the memory of one part.
+type imagePart struct {
+	*part
+	pages     []gpu.View
+	recurrent gpu.View
 }
 
 var (
@@ -35,16 +41,30 @@ var (
 )
 
 // expose returns the image of a state with these pages.
-func (c *Core) expose(st *state, ids []stages.PageID) (*Image, error) {
-	x := &Image{m: c.cfg.Model, pageRows: c.cfg.PageRows, layout: &c.states.layout, recurrent: gpu.View{Buf: st.recurrent}}
-	for _, id := range ids {
-		v, err := c.states.page(id)
-		if err != nil {
-			return nil, err
+func (c *Core) expose(id stages.StateID, ids []stages.PageID) (*Image, error) {
+	x := &Image{m: c.cfg.Model, pageRows: c.cfg.PageRows}
+	for _, p := range c.parts {
+		of := imagePart{part: p, recurrent: gpu.View{Buf: p.states.all[id].recurrent}}
+		for _, id := range ids {
+			v, err := p.states.page(id)
+			if err != nil {
+				return nil, err
+			}
+			of.pages = append(of.pages, v)
 		}
-		x.pages = append(x.pages, v)
+		x.parts = append(x.parts, of)
 	}
 	return x, nil
+}
+
+// of returns the part that has a layer.
+func (x *Image) of(layer int) *imagePart {
+	for i := range x.parts {
+		if layer < x.parts[i].end {
+			return &x.parts[i]
+		}
+	}
+	return nil
 }
 
 // ReadRows fills dst with rows of a part, see snapshot.Source.
@@ -63,19 +83,16 @@ type strip struct {
 	codes             *codeStrip
 }
 
-// strip returns how the rows of a part lie.
-func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
-	m := x.m
-	if layer < 0 || layer >= len(m.Layers) {
-		return s, fmt.Errorf("dispatch: layer %d of %d", layer, len(m.Layers))
-	}
-	l := m.Layers[layer]
+// strip returns how the rows of a part of a layer lie.
+func (x *imagePart) strip(layer int, p snapshot.Part) (s strip, err error) {
+	m, layout := x.model, &x.states.layout
+	l := m.Layers[layer-x.first]
 	a := m.Attention(l.Mixer)
-	full, latent := x.layout.fullKV(l.MixerIndex, gpu.Pages{}), x.layout.latentKV(l.MixerIndex, gpu.Pages{})
+	full, latent := layout.fullKV(l.MixerIndex, gpu.Pages{}), layout.latentKV(l.MixerIndex, gpu.Pages{})
 	conv, head := m.LinearConvDim()*4, m.LinearValueHeadDim*m.LinearKeyHeadDim*4
 	switch {
 	case l.Mixer == model.WindowAttention && (p == snapshot.Keys || p == snapshot.Values):
-		full = x.layout.windowKV(l.MixerIndex, gpu.Pages{})
+		full = layout.windowKV(l.MixerIndex, gpu.Pages{})
 		fallthrough
 	case l.Mixer == model.FullAttention && (p == snapshot.Keys || p == snapshot.Values):
 		if p == snapshot.Keys {
@@ -88,7 +105,7 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 	case l.Mixer == model.LatentAttention && p == snapshot.RotatedKeys:
 		return stripOf(&latent, latent.KOffset, m.KVLoraRank, m.QKRopeHeadDim), nil
 	case l.Indexer == model.OwnIndexer && p == snapshot.IndexKeys:
-		index := x.layout.indexKV(l.IndexerIndex, gpu.Pages{})
+		index := layout.indexKV(l.IndexerIndex, gpu.Pages{})
 		return stripOf(&index, index.KOffset, 0, m.IndexHeadDim), nil
 	case l.Mixer == model.LinearAttention && p == snapshot.Convolution:
 		return strip{at: recurrentAt(m, l.MixerIndex), stride: conv, width: conv}, nil
@@ -101,24 +118,28 @@ func (x *Image) strip(layer int, p snapshot.Part) (s strip, err error) {
 // move copies rows between a state and host memory, where they are float32, or codes and scales.
 // Only move and strip know how values lie in memory.
 func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool) error {
-	s, err := x.strip(layer, p)
+	if layer < 0 || layer >= len(x.m.Layers) {
+		return fmt.Errorf("dispatch: layer %d of %d", layer, len(x.m.Layers))
+	}
+	of := x.of(layer)
+	s, err := of.strip(layer, p)
 	if err != nil {
 		return err
 	}
 	if s.codes != nil && x.Packed {
 		s.width = s.codes.packedBytes()
 	}
-	x.pieces = x.pieces[:0]
+	x.part, x.pieces = of.index, x.pieces[:0]
 	for at := 0; at < len(host); {
-		in, from, room := x.recurrent, first, len(host)/s.width
+		in, from, room := of.recurrent, first, len(host)/s.width
 		if p != snapshot.Convolution && p != snapshot.Recurrence {
 			page := first / x.pageRows
-			if page >= len(x.pages) {
-				return fmt.Errorf("dispatch: row %d of a state of %d pages of %d", first, len(x.pages), x.pageRows)
+			if page >= len(of.pages) {
+				return fmt.Errorf("dispatch: row %d of a state of %d pages of %d", first, len(of.pages), x.pageRows)
 			}
-			in, from, room = x.pages[page], first%x.pageRows, x.pageRows-first%x.pageRows
+			in, from, room = of.pages[page], first%x.pageRows, x.pageRows-first%x.pageRows
 			if x.m.Layers[layer].Mixer == model.WindowAttention {
-				in = x.layout.ring.page(x.recurrent.Buf, page)
+				in = of.states.layout.ring.page(of.recurrent.Buf, page)
 			}
 		}
 		rows := min((len(host)-at)/s.width, room)
@@ -141,11 +162,11 @@ func (x *Image) move(layer int, p snapshot.Part, first int, host []byte, up bool
 // addRows lists the pieces of rows: one where they lie side by side.
 func (x *Image) addRows(v gpu.View, s strip, rows int, host []byte) {
 	if s.stride == s.width {
-		x.pieces = append(x.pieces, Piece{v, host})
+		x.pieces = append(x.pieces, Piece{Device: v, Host: host})
 		return
 	}
 	for r := range rows {
-		x.pieces = append(x.pieces, Piece{v.At(r * s.stride), host[r*s.width:][:s.width]})
+		x.pieces = append(x.pieces, Piece{Device: v.At(r * s.stride), Host: host[r*s.width:][:s.width]})
 	}
 }
 
@@ -156,6 +177,7 @@ func (x *Image) exchange(up bool) error {
 		mem := p.Device.Buf.Bytes()
 		switch {
 		case mem == nil:
+			p.part = x.part
 			far = append(far, p)
 		case up:
 			copy(mem[p.Device.Offset:][:len(p.Host)], p.Host)

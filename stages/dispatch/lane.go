@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// lane is the buffers of one step in flight, and what is known of that step.
-type lane struct {
+// bench is what a step in flight has on one part of the device.
+type bench struct {
 	// Device memory, float32, of ChunkRows rows unless said otherwise.
 	hidden        gpu.View // the residual stream [rows, hidden]
 	normed        gpu.View // input of mixer, router and experts [rows, hidden]
@@ -33,16 +33,24 @@ type lane struct {
 	bestStats     gpu.View // [headRows, 2]
 	buffer        gpu.Buffer
 
+	// Host memory that operations point to, of the layers of the part.
+	kv      []fullSegments       // [full attention layers]
+	windows [][]fullSegments     // [layers with a window, slices]
+	state   [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
+	latent  []latentSegments     // [latent attention layers]
+	index   []indexSegments      // [indexers]
+	copies  []pageCopy           // of pages, before anything else
+}
+
+// lane is the memory of one step in flight, and what is known of that step.
+type lane struct {
+	*bench           // of the part whose layers are being encoded
+	benches []*bench // [parts]
+
 	// Host memory that operations point to.
 	tokens   []int32
 	angles   []float32
 	headRows []int32
-	kv       []fullSegments       // [full attention layers]
-	windows  [][]fullSegments     // [layers with a window, slices]
-	state    [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
-	latent   []latentSegments     // [latent attention layers]
-	index    []indexSegments      // [indexers]
-	copies   []pageCopy           // of pages, before anything else
 
 	step        stages.StepID // the last that began here
 	rows        int
@@ -59,18 +67,34 @@ type lane struct {
 	dump   *dump // what the batch wants beside logits, or nil
 }
 
-func newLane(cfg Config, dev gpu.Device) (*lane, error) {
+func newLane(cfg Config, parts []*part) (*lane, error) {
 	m, n := cfg.Model, cfg.ChunkRows
-	l := &lane{
-		tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+windowRotary(m)+queryRotary(m))),
-		kv: make([]fullSegments, m.Count(model.FullAttention)), windows: make([][]fullSegments, m.Count(model.WindowAttention)), state: make([][]gpu.StateSegment, 2*m.Count(model.LinearAttention)),
-		latent: make([]latentSegments, m.Count(model.LatentAttention)), index: make([]indexSegments, m.Indexers()),
+	l := &lane{tokens: make([]int32, n), angles: make([]float32, 0, n*(m.RotaryDim+windowRotary(m)+queryRotary(m)))}
+	for _, p := range parts {
+		b, err := newBench(cfg, p)
+		if err != nil {
+			l.release()
+			return nil, err
+		}
+		l.benches = append(l.benches, b)
+	}
+	l.bench = l.benches[0]
+	return l, nil
+}
+
+// newBench makes the memory of a part. Rows have the same places in the memory of each.
+func newBench(cfg Config, p *part) (*bench, error) {
+	m, n := cfg.Model, cfg.ChunkRows
+	l := &bench{
+		kv: make([]fullSegments, p.model.Count(model.FullAttention)), windows: make([][]fullSegments, p.model.Count(model.WindowAttention)),
+		state:  make([][]gpu.StateSegment, 2*p.model.Count(model.LinearAttention)),
+		latent: make([]latentSegments, p.model.Count(model.LatentAttention)), index: make([]indexSegments, p.model.Indexers()),
 	}
 	chosen := n * cfg.TopK
 	if cfg.Resident {
 		chosen *= max(1, len(m.MoELayers()))
 	}
-	parts := []struct {
+	views := []struct {
 		view   *gpu.View
 		floats int
 	}{
@@ -98,22 +122,26 @@ func newLane(cfg Config, dev gpu.Device) (*lane, error) {
 	}
 	const line = 64 / 4 // floats of a cache line
 	total := 0
-	for _, p := range parts {
-		total += (p.floats + line - 1) / line * line
+	for _, v := range views {
+		total += (v.floats + line - 1) / line * line
 	}
 	var err error
-	if l.buffer, err = dev.NewBuffer(total * 4); err != nil {
+	if l.buffer, err = p.dev.NewBuffer(total * 4); err != nil {
 		return nil, err
 	}
 	at := gpu.View{Buf: l.buffer}
-	for _, p := range parts {
-		*p.view = at
-		at = at.Floats((p.floats + line - 1) / line * line)
+	for _, v := range views {
+		*v.view = at
+		at = at.Floats((v.floats + line - 1) / line * line)
 	}
 	return l, nil
 }
 
-func (l *lane) release() { l.buffer.Release() }
+func (l *lane) release() {
+	for _, b := range l.benches {
+		b.buffer.Release()
+	}
+}
 
 // begin gives the lane to a step. The sequencer does so only when the step before is over.
 func (l *lane) begin(id stages.StepID, b *stages.Batch, cfg Config) {

@@ -25,7 +25,7 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	}
 	l.begun += 1 + m.More
 	if m.Layer == 0 {
-		if err := c.states.enter(l, m.Batch); err != nil {
+		if err := c.enterStates(l, m.Batch); err != nil {
 			out.Send(stages.Sequencer, &stages.StepFailed{Step: m.Step, Stage: stages.Dispatch, Err: err, Untouched: true})
 			return nil
 		}
@@ -34,12 +34,15 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if c.cfg.Resident || c.net.layers[m.Layer].dense != nil || !m.Batch.Probe.Runs(m.Layer) {
 		submit, part = c.submitWhole, record.Layers
 	}
+	p := c.partOf(m.Layer)
+	if m.Layer+m.More >= p.end {
+		return fmt.Errorf("dispatch: %v and the next %d layers begin together, but part %d ends before layer %d", &m.Step, m.More, p.index, p.end)
+	}
+	l.enter(p)
 	r := c.record(&m.Step, part)
-	if m.Layer == 0 {
-		for _, p := range l.copies {
-			encodeCopy(&r.Commands, p.from, p.to, c.states.layout.bytes)
-		}
-		c.encodeInput(r, l, m.Batch)
+	r.Part = p.index
+	if m.Layer == p.first {
+		c.encodeEntry(r, l, m.Batch, p)
 	}
 	if err := submit(r, l, m, out); err != nil {
 		c.fail(m.Step, err, out)
@@ -135,6 +138,12 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 		l.tokens[i] = b.Rows[i].Token
 	}
 	gpu.Encode(&r.Commands, gpu.Embed{Table: c.net.embed, Tokens: l.tokens[:l.rows], Y: l.hidden})
+	c.encodeRopes(r, l, b)
+	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[0].inputNorm, l.rows)
+}
+
+// encodeRopes uploads the rows' rotary tables.
+func (c *Core) encodeRopes(r *recording, l *lane, b *stages.Batch) {
 	if c.net.rope.channels > 0 {
 		table := c.net.rope.table(l.angles[:0], b.Rows)
 		gpu.Encode(&r.Commands, gpu.Upload{Dst: l.rope, Src: gpu.FloatBytes(table)})
@@ -147,7 +156,6 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 			gpu.Encode(&r.Commands, gpu.Upload{Dst: l.queryRope, Src: gpu.FloatBytes(queries)})
 		}
 	}
-	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[0].inputNorm, l.rows)
 }
 
 // encodeMixer takes the normed input to the router's input: mixer, residual, post-attention norm.
@@ -350,9 +358,10 @@ func (c *Core) encodeCombine(r *recording, l *lane, layer int, weights gpu.List[
 	}
 }
 
-// encodeNextNorm runs the input norm of the next layer.
+// encodeNextNorm runs the input norm of the next layer. Another part runs that of its own first
+// layer.
 func (c *Core) encodeNextNorm(cmd *gpu.Commands, l *lane, layer int) {
-	if next := layer + 1; next < len(c.net.layers) {
+	if next := layer + 1; next < c.partOf(layer).end {
 		c.encodeNorm(cmd, l, l.hidden, l.normed, c.net.layers[next].inputNorm, l.rows)
 	}
 }

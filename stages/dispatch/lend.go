@@ -22,7 +22,8 @@ type Lender struct {
 // afterwards. It waits for the device once.
 func NewLender(m *model.Config, layout func(layer int) model.ExpertLayout, dev gpu.Device, queue gpu.Queue, w *weights.File) (*Lender, error) {
 	l := &Lender{cfg: m, layout: layout, dev: dev, net: &network{layers: make([]layer, len(m.Layers))}}
-	b := &binder{w: w}
+	at := &place{dev: dev}
+	b := &binder{w: w, at: at}
 	for _, i := range m.MoELayers() {
 		of := &l.net.layers[i]
 		of.clamp = clampOf(m.Layers[i].Clamp)
@@ -30,20 +31,15 @@ func NewLender(m *model.Config, layout func(layer int) model.ExpertLayout, dev g
 			of.experts.bind(b, m, fmt.Sprintf("model.layers.%d.mlp.switch_mlp.", i))
 		}
 	}
-	if b.err != nil || len(b.floats) == 0 {
+	l.net.places = []*place{at}
+	if b.err != nil || len(at.floats) == 0 {
 		return l, b.err
 	}
-	var err error
-	l.net.vectors, err = b.upload(dev, queue)
-	return l, err
+	return l, at.upload(queue)
 }
 
 // Close releases the buffers. The queue must be idle.
-func (l *Lender) Close() {
-	if l.net.vectors != nil {
-		l.net.vectors.Release()
-	}
-}
+func (l *Lender) Close() { l.net.release() }
 
 // Lent is some experts of one layer and the rows that each is applied to.
 type Lent struct {

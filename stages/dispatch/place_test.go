@@ -26,15 +26,16 @@ func TestPlace(t *testing.T) {
 		mem    []byte
 		mapped int
 	}{{large, 0}, {large[:4096], 4096}} {
-		buf, mapped, err := place(c.mem, dev, queue)
-		if err != nil {
+		p := &place{dev: dev}
+		if err := p.whole(c.mem, queue); err != nil {
 			t.Fatal(err)
 		}
-		if mapped != c.mapped || !bytes.Equal(buf.Bytes(), c.mem) {
-			t.Errorf("%d bytes: %d stay mapped, want %d; the bytes are equal: %v", len(c.mem), mapped, c.mapped, bytes.Equal(buf.Bytes(), c.mem))
+		buf := p.weights
+		if p.mapped != c.mapped || !bytes.Equal(buf.Bytes(), c.mem) {
+			t.Errorf("%d bytes: %d stay mapped, want %d; the bytes are equal: %v", len(c.mem), p.mapped, c.mapped, bytes.Equal(buf.Bytes(), c.mem))
 		}
-		if same := &buf.Bytes()[0] == &c.mem[0]; same != (mapped > 0) {
-			t.Errorf("%d bytes, %d of them mapped: read where they lie: %v", len(c.mem), mapped, same)
+		if same := &buf.Bytes()[0] == &c.mem[0]; same != (p.mapped > 0) {
+			t.Errorf("%d bytes, %d of them mapped: read where they lie: %v", len(c.mem), p.mapped, same)
 		}
 		buf.Release()
 	}

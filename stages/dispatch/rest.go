@@ -17,4 +17,4 @@ func (c *Core) AtRest() error {
 }
 
 // States returns how many states have memory. Tests ask it.
-func (c *Core) States() int { return len(c.states.all) }
+func (c *Core) States() int { return len(c.parts[0].states.all) }

@@ -76,11 +76,21 @@ func deltaFloats(m *model.Config) int {
 	return m.LinearNumValueHeads * m.LinearValueHeadDim * m.LinearKeyHeadDim
 }
 
-// enter fills the lane's segments and lists the pages to be copied first.
-func (s *states) enter(l *lane, b *stages.Batch) error {
-	if err := checkChoices(s.cfg.Model, b); err != nil {
+// enterStates fills the lane's segments on all parts.
+func (c *Core) enterStates(l *lane, b *stages.Batch) error {
+	if err := checkChoices(c.cfg.Model, b); err != nil {
 		return err
 	}
+	for _, p := range c.parts {
+		if err := p.states.enter(l.benches[p.index], b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter fills the segments of a part and lists the pages to be copied first.
+func (s *states) enter(l *bench, b *stages.Batch) error {
 	l.copies = l.copies[:0]
 	for i := range l.kv {
 		l.kv[i].reset()
@@ -158,7 +168,7 @@ func (s *states) page(id stages.PageID) (gpu.View, error) {
 }
 
 // addCopy adds a page to be copied.
-func (s *states) addCopy(l *lane, c stages.PageCopy) error {
+func (s *states) addCopy(l *bench, c stages.PageCopy) error {
 	if c.From == c.To || s.layout.bytes == 0 {
 		return nil
 	}
@@ -175,7 +185,7 @@ func (s *states) addCopy(l *lane, c stages.PageCopy) error {
 type pageCopy struct{ from, to gpu.View }
 
 // addSegment appends a sequence's part of every layer's state.
-func (s *states) addSegment(l *lane, st *state, g stages.Segment) {
+func (s *states) addSegment(l *bench, st *state, g stages.Segment) {
 	m := s.cfg.Model
 	for i := range l.kv {
 		l.kv[i].add(gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)}, s.budgets[i])
@@ -205,7 +215,7 @@ func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
 		return st, false, nil
 	}
 	st, fresh = new(state), true
-	if n := s.layout.recurrentBytes(s.cfg.Model); n > 0 {
+	if n := s.recurrentBytes(); n > 0 {
 		if k := len(s.idle); k > 0 {
 			st.recurrent, s.idle, fresh = s.idle[k-1], s.idle[:k-1], false
 		} else if st.recurrent, err = s.dev.NewBuffer(n); err != nil {
@@ -215,6 +225,8 @@ func (s *states) make(id stages.StateID) (st *state, fresh bool, err error) {
 	s.all[id] = st
 	return st, fresh, nil
 }
+
+func (s *states) recurrentBytes() int { return s.layout.recurrentBytes(s.cfg.Model) }
 
 // take gives a state's memory to another one, whose own it gives up.
 func (s *states) take(from, to stages.StateID) {

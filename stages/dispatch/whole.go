@@ -9,21 +9,40 @@ import (
 
 // tables list the experts of all layers, for a device that routes by itself.
 type tables struct {
-	layers []gpu.ExpertTable // [layers]; those without experts are empty
-	buffer gpu.Buffer        // where the device keeps its form of them
+	layers  []gpu.ExpertTable // [layers]; those without experts are empty
+	buffers []gpu.Buffer      // where the parts of the device keep their form of them
+}
+
+func (t *tables) release() {
+	for _, b := range t.buffers {
+		b.Release()
+	}
 }
 
 // newTables writes the tables to the device and waits for it.
-func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots Slots) (*tables, error) {
-	m := cfg.Model
-	moe, bytes := m.MoELayers(), m.NumExperts*gpu.TableBytes
-	buf, err := dev.NewBuffer(len(moe)*bytes + 1) // a model may have no such layer
-	if err != nil {
-		return nil, fmt.Errorf("dispatch: tables of experts: %w", err)
+func newTables(cfg Config, net *network, parts []*part, queue gpu.Queue, slots Slots) (*tables, error) {
+	t := &tables{layers: make([]gpu.ExpertTable, len(cfg.Model.Layers))}
+	for _, p := range parts {
+		if err := t.add(cfg, net, p, queue, slots); err != nil {
+			t.release()
+			return nil, fmt.Errorf("dispatch: tables of experts: %w", err)
+		}
 	}
-	t := &tables{layers: make([]gpu.ExpertTable, len(m.Layers)), buffer: buf}
-	var cmd gpu.Commands
+	return t, nil
+}
+
+// add writes the tables of a part's layers.
+func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, slots Slots) error {
+	m := cfg.Model
+	moe, bytes := p.model.MoELayers(), m.NumExperts*gpu.TableBytes
+	buf, err := p.dev.NewBuffer(len(moe)*bytes + 1) // there may be no such layer
+	if err != nil {
+		return err
+	}
+	t.buffers = append(t.buffers, buf)
+	cmd := gpu.Commands{Part: p.index}
 	for i, layer := range moe {
+		layer += p.first
 		table := &t.layers[layer]
 		table.At = gpu.View{Buf: buf, Offset: i * bytes}
 		for e := range m.NumExperts {
@@ -31,11 +50,7 @@ func newTables(cfg Config, net *network, dev gpu.Device, queue gpu.Queue, slots 
 		}
 		gpu.Encode(&cmd, gpu.Tabulate{Table: table})
 	}
-	if err := run(&cmd, queue); err != nil {
-		buf.Release()
-		return nil, fmt.Errorf("dispatch: tables of experts: %w", err)
-	}
-	return t, nil
+	return run(&cmd, queue)
 }
 
 // submitWhole submits layers in which only the device has a part: dense ones, and all where it

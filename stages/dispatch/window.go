@@ -69,7 +69,7 @@ func (r *ring) extend(st *state, positions, pageRows int) {
 func sliceEnd(pos, pageRows int) int { return (pos/pageRows + 1) * pageRows }
 
 // addWindows appends a sequence's part to the slices of all layers with a window.
-func (s *states) addWindows(l *lane, st *state, g stages.Segment) {
+func (s *states) addWindows(l *bench, st *state, g stages.Segment) {
 	if len(l.windows) == 0 {
 		return
 	}

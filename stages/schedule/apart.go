@@ -5,6 +5,8 @@ package schedule
 // own pay where one sequence waits for the disk all the time and another does not, or where one
 // step's reads hide behind what another computes. Nobody can know which it is, so the other way is
 // tried now and then, for a window of tokens, and kept if that is quicker than the window before.
+// Where several devices compute the layers, steps of their own come first: shared ones would keep
+// one device at work at a time.
 type apart struct {
 	on    bool // steps of their own
 	trial bool // of the way that is on
@@ -27,7 +29,7 @@ const (
 	enough      = 4    // a quarter
 )
 
-func newApart() apart { return apart{left: apartFirst, gap: apartFirst} }
+func newApart(on bool) apart { return apart{on: on, left: apartFirst, gap: apartFirst} }
 
 // decoding returns how many sequences decode: they are in a step, ready, or expected.
 func (s *Schedule[R]) decoding() int {

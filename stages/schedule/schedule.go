@@ -41,6 +41,10 @@ type Config struct {
 	Share float64
 	// Preempts means that the device runs decode steps amid what has begun of prompt steps.
 	Preempts bool
+	// Parts is how many devices compute the layers of a step one after the other; 0 means 1. Of
+	// several, sequences that decode have steps of their own from the start: while one step is with
+	// one device, another is with the next.
+	Parts int
 }
 
 // Schedule is the requests that are in no step, the sequences that are likely to bring one at once,
@@ -62,7 +66,7 @@ func New[R Request](cfg Config) Schedule[R] {
 	if cfg.Share < 1 {
 		p.stretch = min(1/(1-cfg.Share), promptsFirst/2)
 	}
-	return Schedule[R]{cfg: cfg, pace: p, apart: newApart(), waits: waits{away: make(map[uint64]int64), takes: make(map[uint64]int64)}, lines: lines{of: make(map[string]*line)}}
+	return Schedule[R]{cfg: cfg, pace: p, apart: newApart(cfg.Parts > 1), waits: waits{away: make(map[uint64]int64), takes: make(map[uint64]int64)}, lines: lines{of: make(map[string]*line)}}
 }
 
 // kindOf returns the kind of step that a request needs next.

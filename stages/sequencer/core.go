@@ -27,6 +27,9 @@ type Config struct {
 	// Resident means that the device routes by itself: router and expert-IO take no part in steps,
 	// several layers begin together, and each step's end is read.
 	Resident bool
+	// Borders say which part of a device of several computes which layers. Those that begin
+	// together are one part's.
+	Borders stages.Borders
 	// LayerTimes means that the device tells of each layer of several that begin together.
 	LayerTimes bool
 
@@ -98,7 +101,7 @@ func New(cfg Config) *Core {
 	c := &Core{
 		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), flight: flight{lanes: make([]*step, cfg.StepsInFlight+1)}, book: book,
 		schedule: schedule.New[*request](schedule.Config{
-			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare, Preempts: cfg.Preempts,
+			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare, Preempts: cfg.Preempts, Parts: len(cfg.Borders) + 1,
 		}),
 		search:   search{book: book, kept: make(map[*pages.State]*prefix.Holder[known]), trees: make(map[string]*prefix.Tree[known]), whole: cfg.RecurrentBytes > 0, rows: cfg.PageRows},
 		exchange: exchange{open: make(map[stages.StateID]*exchanged)},

@@ -71,12 +71,14 @@ const aheadLayers = 3
 // the host has no part in a layer, single layers would only cost messages. A step begins with one,
 // so that the device soon has something to do, and goes on with more: they are encoded while the
 // device works, and not in its goroutine between two of its submissions. A traced step goes layer
-// by layer, so that each has its times, unless the device tells them anyway.
+// by layer, so that each has its times, unless the device tells them anyway. All that begin
+// together are computed by the same part of the device.
 func (c *Core) together(s *step) int {
 	if !c.cfg.Resident || s.head.Batch.Traced && !c.cfg.LayerTimes {
 		return 1
 	}
-	return min(max(1, aheadLayers*s.begun), max(1, togetherRows/len(s.head.Batch.Rows)), c.cfg.Layers-s.begun)
+	_, end := c.cfg.Borders.Range(c.cfg.Borders.Part(s.begun), c.cfg.Layers)
+	return min(max(1, aheadLayers*s.begun), max(1, togetherRows/len(s.head.Batch.Rows)), end-s.begun)
 }
 
 func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) error {

@@ -1,0 +1,165 @@
+package actors_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/split"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
+)
+
+// splitOf makes one device of several, as long as the test lives.
+func splitOf(tb testing.TB, parts ...gpu.Device) gpu.Split {
+	tb.Helper()
+	d, err := split.New(parts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// hosts returns n devices of the processor.
+func hosts(tb testing.TB, n int) (all []gpu.Device) {
+	tb.Helper()
+	for range n {
+		all = append(all, device(tb, 1))
+	}
+	return all
+}
+
+// splitBits wants the bits of one device from several, of a text and of two at once.
+func splitBits(t *testing.T, name string, one gpu.Device, several gpu.Split) {
+	cfg := actors.Config{Model: fixtures.Packed(t, name, 0), Device: one, ChunkRows: 12, RecordMemory: fewRecords}
+	base := open(t, cfg)
+	n := 21
+	if k := base.Model().IndexBudget(); k > 0 {
+		n = min(k+5, base.Info().Context-8) // so that positions are chosen
+	}
+	first, second := prompt(1, n, base.Model().VocabSize), prompt(2, 11, base.Model().VocabSize)
+	want, err := transcript(sequence(t, base), first, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Device = several
+	for _, way := range []string{"alone", "beside another"} {
+		if err := sameConversation(cfg, first, second, want, way); err != nil {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
+}
+
+// TestSplit has fixture models computed by two devices of the processor, and by as many as they
+// have layers: the bits are those of one.
+func TestSplit(t *testing.T) {
+	one := device(t, 1)
+	for _, name := range fixtures.All() {
+		if !testenv.Share(t, name, 8) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			splitBits(t, name, one, splitOf(t, hosts(t, 2)...))
+		})
+	}
+	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.GlmMoEDSASharedBF16} {
+		t.Run("each layer/"+name, func(t *testing.T) {
+			layers := len(open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: one, RecordMemory: fewRecords}).Model().Layers)
+			splitBits(t, name, one, splitOf(t, hosts(t, layers)...))
+		})
+	}
+}
+
+// TestSplitSave saves a state of two devices and goes on with it on one, and the other way round.
+func TestSplitSave(t *testing.T) {
+	ctx := context.Background()
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	one := open(t, actors.Config{Model: dir, Device: device(t, 1), RecordMemory: fewRecords})
+	two := open(t, actors.Config{Model: dir, Device: splitOf(t, hosts(t, 2)...), RecordMemory: fewRecords})
+	tokens := prompt(3, 70, one.Model().VocabSize)
+	for _, way := range [][2]*actors.Engine{{one, two}, {two, one}} {
+		from, to := sequence(t, way[0]), sequence(t, way[1])
+		eval(t, from, tokens...)
+		var saved bytes.Buffer
+		if _, err := from.Save(ctx, &saved, actors.SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Load(ctx, bytes.NewReader(saved.Bytes()), int64(saved.Len()), actors.LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if want, got := eval(t, from, 5), eval(t, to, 5); !slices.Equal(want, got) {
+			t.Error("a state that was brought from one device to two, or back, goes on otherwise")
+		}
+	}
+}
+
+// TestSplitTexts has several texts decoded at once by two devices, with prompts that come and go:
+// each has the tokens that it has alone.
+func TestSplitTexts(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	one := open(t, actors.Config{Model: dir, Device: device(t, 1), RecordMemory: fewRecords})
+	two := open(t, actors.Config{Model: dir, Device: splitOf(t, hosts(t, 2)...), ChunkRows: 9, RecordMemory: fewRecords})
+	texts := make([][]int32, 6)
+	want := make([][][]float32, len(texts))
+	for i := range texts {
+		texts[i] = prompt(uint64(10+i), 3+7*i, one.Model().VocabSize)
+		var err error
+		if want[i], err = transcript(sequence(t, one), texts[i], 12); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range texts {
+		s := sequence(t, two)
+		wg.Go(func() {
+			got, err := transcript(s, texts[i], 12)
+			if err != nil || !slices.EqualFunc(got, want[i], slices.Equal[[]float32]) {
+				t.Errorf("text %d: error %v, or other logits than alone on one device", i, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestSplitFailure has each of two devices fail: a text that was under way is poisoned, as by a
+// device that is alone, and the engine serves others.
+func TestSplitFailure(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	for part := range 2 {
+		for _, submit := range []bool{true, false} {
+			parts := hosts(t, 2)
+			bad := &brokenDevice{Device: parts[part]}
+			parts[part] = bad
+			e := open(t, actors.Config{Model: dir, Device: splitOf(t, parts...), RecordMemory: fewRecords})
+			s := sequence(t, e)
+			want := eval(t, s, 1, 2, 3)
+			if next := bad.submits.Load() + 1; submit {
+				bad.submit = next
+			} else {
+				bad.complete = next
+			}
+			if _, err := s.Eval(context.Background(), []int32{4}); !errors.Is(err, errBroken) {
+				t.Errorf("part %d fails at submission %v: %v", part, submit, err)
+			}
+			if got := eval(t, sequence(t, e), 1, 2, 3); !slices.Equal(got, want) {
+				t.Errorf("part %d: after its failure the same text has other logits", part)
+			}
+		}
+	}
+}
+
+// TestSplitStreamed refuses what needs experts to be read while tokens are computed.
+func TestSplitStreamed(t *testing.T) {
+	_, err := actors.Open(context.Background(), actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: splitOf(t, hosts(t, 2)...), ExpertIO: actors.ExpertIOBuffered,
+	})
+	if err == nil {
+		t.Fatal("an engine on two devices streams experts")
+	}
+	t.Log(err)
+}
