@@ -16,9 +16,10 @@ import (
 // without a flag.
 type Options struct {
 	// Device names what computes. "" means auto: an NVIDIA GPU if one can be used, else the
-	// processor. Others: host (the processor), cuda (an NVIDIA GPU), metal (the GPU of a Mac, which
-	// auto never takes), emu (GPU kernels on the processor, to check them). Config.Device takes
-	// one that is open already.
+	// processor. Others: host (the processor), cuda (an NVIDIA GPU; cuda:1 is the second one, and
+	// cuda:0,1 are two that each compute some of the layers), metal (the GPU of a Mac, which auto
+	// never takes), emu (GPU kernels on the processor, to check them). Config.Device takes one that
+	// is open already, as package gpu/split makes one of several.
 	Device string
 	// Threads is how many threads of the processor compute. 0 means the cores that this process may
 	// use.

@@ -24,7 +24,10 @@ var Names = []string{"auto", "host", "cuda", "metal", "emu"}
 
 // Config says what to open. The zero value is what "auto" finds.
 type Config struct {
-	Name        string // one of Names; "" means auto
+	// Name is one of Names; "" means auto. A number may follow cuda, for one of several GPUs, or
+	// several numbers, for GPUs that each compute some of a model's layers: "cuda:1", "cuda:0,1".
+	// The emulator has as many devices as are asked for.
+	Name        string
 	Threads     int    // of the processor; 0 means the cores this process may use
 	Pin         bool   // of the processor: its threads are bound to cores
 	Activations string // of the processor: "int8" (also "") or "f32"
@@ -55,17 +58,26 @@ func Open(c Config) (gpu.Device, error) {
 	if c.OS == "" {
 		c.OS = runtime.GOOS
 	}
-	switch c.Name {
+	list, err := numbers(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	if list == nil {
+		list = []int{0}
+	}
+	switch Kind(c.Name) {
 	case "", "auto":
 		return c.auto()
 	case "cuda":
-		return c.cuda()
+		return each(list, c.cuda)
 	case "metal":
 		return c.metal()
 	case "host":
 		return c.host()
 	case "emu":
-		return emu.New(emu.Config{Threads: c.Threads, Cache: c.cache("emulator")})
+		return each(list, func(int) (gpu.Device, error) {
+			return emu.New(emu.Config{Threads: c.Threads, Cache: c.cache("emulator")})
+		})
 	}
 	return nil, &ConfigError{fmt.Errorf("there is no device %q; available: %s", c.Name, strings.Join(Names, ", "))}
 }
@@ -93,7 +105,7 @@ func (c *Config) auto() (gpu.Device, error) {
 		c.Logger.Info("the processor computes; the device metal, where it is named, uses the GPU, with kernels that no Mac has verified yet")
 		return c.host()
 	}
-	d, err := c.cuda()
+	d, err := c.cuda(0)
 	if err == nil {
 		return d, nil
 	}
@@ -125,10 +137,10 @@ func (c *Config) host() (gpu.Device, error) {
 	return host.New(h)
 }
 
-// cuda opens the first NVIDIA GPU.
-func (c *Config) cuda() (gpu.Device, error) {
+// cuda opens an NVIDIA GPU.
+func (c *Config) cuda(number int) (gpu.Device, error) {
 	g := c.CUDA
-	g.CacheDir, g.Logger = c.cache("cuda"), c.Logger
+	g.Ordinal, g.CacheDir, g.Logger = number, c.cache("cuda"), c.Logger
 	g.Ahead = min(max(1, runtime.NumCPU()/4), 4)
 	d, err := cuda.Open(g)
 	if err != nil {

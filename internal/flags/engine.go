@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/device"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/tracing/export"
 )
@@ -29,12 +30,12 @@ type Settings struct {
 	ExpertsDir string `config:"ExpertsDir" name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own, on another disk perhaps, or of other bits where there are several: a packed_experts folder, or one that holds it. Default: the model's own."`
 	CacheDir   string `placeholder:"DIR" help:"Where the demo model is unpacked. Default: moeflux-actor in the user's cache folder."`
 
-	Device      string `option:"Device" oneof:"auto,host,cuda,metal,emu" default:"auto" placeholder:"NAME" help:"What computes. Default: auto, an NVIDIA GPU if one can be used, else the processor; it never takes metal. Others: host (the processor), cuda (an NVIDIA GPU on Linux, with NVRTC of a CUDA toolkit), metal (the GPU of a Mac with Apple silicon; its own tests have not passed on a Mac yet), emu (the GPU kernels on the processor, slowly, to check them; needs a C++ compiler). docs/run.md says what each needs, and which variables of the environment choose kernels and libraries."`
+	Device      string `option:"Device" oneof:"auto,host,cuda,metal,emu" default:"auto" placeholder:"NAME" help:"What computes. Default: auto, an NVIDIA GPU if one can be used, else the processor; it never takes metal. Others: host (the processor), cuda (an NVIDIA GPU on Linux, with NVRTC of a CUDA toolkit; cuda:1 is the second one, and cuda:0,1 are two that each compute some of the layers, as their memory allows, with all experts in it), metal (the GPU of a Mac with Apple silicon; its own tests have not passed on a Mac yet), emu (the GPU kernels on the processor, slowly, to check them; needs a C++ compiler). docs/run.md says what each needs, and which variables of the environment choose kernels and libraries."`
 	Threads     int    `option:"Threads" placeholder:"N" help:"Compute threads of the host device. Default: the cores this process may use, as many as a CPU quota allows at the time."`
 	PinThreads  bool   `option:"PinThreads" name:"pin-threads" help:"Bind each compute thread of the host device to a core of its own, for a machine that nothing else uses. Linux alone does it."`
 	Activations string `option:"Activations" oneof:"int8,f32" default:"int8" placeholder:"KIND" help:"How the host device multiplies with quantised matrices: int8 rounds each input to 1/254 of the largest of its group and uses integer dot products; f32 is the exact path, and slower. Routers are exact with both. Default: int8."`
 
-	RingDepth        int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
+	RingDepth        int    `config:"RingDepth" placeholder:"N" help:"Bounds layers begun and not retired, and waves submitted and not retired. 0 means 2 for each device. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain."`
 	Prefetch         string `oneof:"off,last-token,next-gate,both" config:"Prefetch" placeholder:"NAME" help:"The predictor of speculative reads. Default: both. With mapped experts nothing is read ahead. Others: off, last-token (the experts that the same layer used for the row before), next-gate (the next layers' routers applied to this layer's router input)."`
 	PrefetchLayers   int    `config:"PrefetchLayers" placeholder:"N" help:"How many layers ahead experts are predicted, 1 or 2. 0 means 2. 1 leaves the disk a layer's time; 2 leaves it two, but the guesses are right less often, and looking ahead costs one more small matrix multiplication a layer."`
 	ExpertIO         string `oneof:"auto,mmap,direct,buffered" config:"ExpertIO" name:"expert-io" placeholder:"NAME" help:"Says how experts are read. Default: auto: models that fit in memory are mapped if their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are read in the background and which no system takes back as it does with mapped pages. A mapping is shared by all engines on one model, slots are each engine's own. Others: mmap, direct (past the page cache), buffered (through it, as what cannot be read directly is anyway)."`
@@ -105,9 +106,15 @@ func (f *Engine) Check() error {
 		if len(s.oneof) == 0 || value == "" && s.byDefault == "" {
 			continue
 		}
+		if s.option == "Device" {
+			value = device.Kind(value)
+		}
 		if err := OneOf("--"+s.name, value, s.oneof); err != nil {
 			return err
 		}
+	}
+	if err := device.CheckName(f.Device); err != nil {
+		return process.Usagef("--device: %v", err)
 	}
 	if err := export.Check(f.Trace); err != nil {
 		return process.Usagef("--trace: %v", err)
