@@ -21,6 +21,12 @@ const (
 	betterBy = 0.15
 	// costWeight is the weight of an answer in what is known of a host's speed.
 	costWeight = 0.05
+	// mostCost is how many times what is known an answer counts at most: a host that was held up
+	// once is not slow.
+	mostCost = 2
+	// pull is how much each answer moves what is known of the other hosts towards its own host. So
+	// one that seemed slow, and is asked no more for that, is tried again.
+	pull = 0.001
 	// mostPins bounds the steps that are remembered. A step whose last layer never comes is
 	// forgotten after so many others.
 	mostPins = 64
@@ -119,7 +125,12 @@ func (c *Core) costOf(a *ask, m *stages.ExpertsAnswered) {
 		h.cost = cost
 		return
 	}
-	h.cost += costWeight * (cost - h.cost)
+	h.cost += costWeight * (min(cost, mostCost*h.cost) - h.cost)
+	for i := range c.away.hosts {
+		if other := &c.away.hosts[i]; other.cost > 0 {
+			other.cost += pull * (h.cost - other.cost)
+		}
+	}
 }
 
 // can reports whether a host can be asked, and is not among those that a set of bits excludes.

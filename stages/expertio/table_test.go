@@ -159,3 +159,32 @@ func placedBySpeed(t *testing.T, room, least int, epoch uint32) {
 		t.Errorf("with memory for %d hosts compute %v experts at first and %v later, in epoch %d", room, before, after, p.c.away.table.Epoch)
 	}
 }
+
+// TestHeldUpOnce has a host take very long for its first answers, and then as long as the other: it
+// is asked for its part again.
+func TestHeldUpOnce(t *testing.T) {
+	p := newPlacing(t, 2)
+	for h := range 2 {
+		p.step(&stages.HostChanged{Host: h, Experts: placedLayers * placedExperts, Asks: 8})
+	}
+	uses := func(from, steps int, took map[int]int64) (of [2]int) {
+		for id := from; id < from+steps; id++ {
+			for layer := range placedLayers {
+				p.layer(id, layer, placedPicks*(id%2))
+				for _, a := range p.asks {
+					of[a.Host] += len(a.Uses)
+				}
+				p.answer(took)
+			}
+		}
+		return of
+	}
+	uses(1, 2, map[int]int64{0: 1e5, 1: 1000})
+	if held := uses(3, 20, map[int]int64{0: 1000, 1: 1000}); held[0] > held[1]/4 {
+		t.Errorf("a host that seems slow is asked as %v", held)
+	}
+	uses(23, 5000, map[int]int64{0: 1000, 1: 1000})
+	if later := uses(5023, 100, map[int]int64{0: 1000, 1: 1000}); 2*later[0] < later[1] {
+		t.Errorf("a host that was held up once is asked as %v", later)
+	}
+}
