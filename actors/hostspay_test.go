@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,5 +78,33 @@ func TestHostsWherePaying(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// noDisk is a disk that reads nothing.
+type noDisk struct{ readpool.Source }
+
+func (noDisk) ReadExpert(int, int, []byte) error { return syscall.EIO }
+
+// TestHostsWithoutDisk has hosts compute what the disk here fails to read: texts are as ever.
+func TestHostsWithoutDisk(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	base := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered})
+	text := prompt(1, 40, base.Model().VocabSize)
+	want, err := transcript(sequence(t, base), text, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, actors.WithReads(asksHosts(dir, expertHost(t, expert.Config{Model: dir})), func(s readpool.Source) readpool.Source { return noDisk{s} }))
+	connected(t, e, 1)
+	for range 3 {
+		got, err := transcript(sequence(t, e), text, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameLogits(t, got, want)
+	}
+	if s := statsOf(t, e); s.ReadErrors == 0 {
+		t.Error("no read has failed")
 	}
 }

@@ -16,7 +16,8 @@ import (
 // as ever, and nothing else is read ahead.
 //
 // An ask that fails goes to the other host that has the expert, then to any host, and in the end to
-// the disk, at any moment: bits do not depend on who owns what. Which of all hosts is next follows
+// the disk, at any moment, and what the disk fails to read goes to hosts (unread.go): bits do not
+// depend on who owns what. Which of all hosts is next follows
 // from a score for the expert, drawn from both their names and weighted by memory (rendezvous
 // hashing), so that what one leaves behind is spread over all others.
 
@@ -236,6 +237,9 @@ func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
 		}
 		u.state, u.rows = answered, answer.Rows
 		l.answered++
+		if u.noRead { // it was counted when it was to be read
+			continue
+		}
 		c.layers[l.step.Layer].Misses++
 		c.layers[l.step.Layer].Away++
 		c.charge(l, int(answer.Use), missed, nil)
@@ -255,7 +259,13 @@ func (c *Core) giveBack(a *ask) {
 	for _, i := range a.uses {
 		u := &a.load.uses[i]
 		u.failed |= 1 << a.host
-		if u.hosts--; u.hosts == 0 && u.state == asked {
+		if u.hosts--; u.hosts > 0 || u.state != asked {
+			continue
+		}
+		if u.noRead {
+			u.state = unread
+			a.load.unread++
+		} else {
 			u.state = wanted
 			a.load.left++
 		}

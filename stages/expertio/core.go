@@ -157,6 +157,7 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	c.answerForgotten(out)
 	c.shrink(out)
 	c.assign(out)
+	c.askUnread(out)
 	if c.send(out) { // no slots come home to say that others may read
 		c.assign(out)
 		c.send(out)
@@ -223,7 +224,7 @@ func (c *Core) countRead(s *slot) {
 }
 
 // readFailed handles the failure of a read, or that it was recalled. A guess that a load has come
-// to wait for is tried again on demand. Otherwise the loads that wait lose the expert.
+// to wait for is tried again on demand. Otherwise the loads that wait ask hosts for it or lose it.
 func (c *Core) readFailed(r *stages.ReadResult, out *stages.Outbox) {
 	s, recalled := c.slots.at(r.Slot), errors.Is(r.Err, stages.ErrRecalled)
 	if !recalled {

@@ -26,6 +26,7 @@
 //	urgent.go    what urgent steps have before others
 //	away.go      experts that other machines compute
 //	saved.go     when they are worth asking
+//	unread.go    asking them for what cannot be read here
 //	table.go     which machine owns which
 //	late.go      reads that fail or do not end
 //	resize.go    another number of slots

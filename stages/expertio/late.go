@@ -7,9 +7,10 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// readOverdue gives up the rows that wait for a read that does not end. The slot stays the reader's
-// until the read ends, and then holds the expert. A load that comes to wait for it meanwhile is
-// given up with the next report. So are loads that want slots when all are held by such reads.
+// readOverdue gives up the rows that wait for a read that does not end, unless a host computes
+// them. The slot stays the reader's until the read ends, and then holds the expert. A load that
+// comes to wait for it meanwhile is given up with the next report. So are loads that want slots
+// when all are held by such reads.
 func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 	if !c.slots.has(m.Slot) {
 		return fmt.Errorf("expertio: a read of slot %d is late, there are %d", m.Slot, len(c.slots.all))
@@ -53,10 +54,10 @@ func (c *Core) starve(err error, out *stages.Outbox) {
 	}
 }
 
-// fail gives up what waits for a slot.
+// fail has hosts compute what waits for a slot, or gives it up.
 func (c *Core) fail(s *slot, err error, out *stages.Outbox) {
 	for _, w := range slices.Clone(s.waiting) { // lose takes them out of the list
-		if w.load.failed == nil {
+		if w.load.failed == nil && !c.handOver(w.load, w.use, err) {
 			c.lose(w.load, w.use, err, out)
 		}
 	}
@@ -81,10 +82,13 @@ func (c *Core) lose(l *load, use int, err error, out *stages.Outbox) {
 		return
 	}
 	u := &l.uses[use]
-	if u.slot == none {
-		l.left--
-	} else {
+	switch {
+	case u.slot != none:
 		c.slots.forget(u.slot, l)
+	case u.state == unread:
+		l.unread--
+	default:
+		l.left--
 	}
 	u.slot, u.state = none, lost
 	l.unsent--

@@ -22,6 +22,8 @@ type load struct {
 	ended    bool          // the last wave is sent
 	failed   error         // set when all sequences are lost
 	losses   []stages.Loss // the sequences that are lost
+	unread   int           // uses that hosts are to be asked for since they could not be read
+	readErr  error         // why, of the last one
 	short    stall         // it lacks slots, or may not read what it lacks
 	credit   stall         // its next wave could be sent but for the ring
 }
@@ -33,6 +35,7 @@ type use struct {
 	failed uint32    // the hosts, as bits, that could not compute it
 	rows   []float32 // answered: what a host has computed
 	hosts  int8      // that are asked for it and have not answered
+	noRead bool      // it could not be read here
 }
 
 type useState uint8
@@ -44,6 +47,7 @@ const (
 	lost     // its expert could not be read
 	asked    // a host computes it
 	answered // a host has
+	unread   // it could not be read here, and a host is to be asked
 )
 
 // open reports whether the use has no slot and needs one.

@@ -111,3 +111,51 @@ func TestHosts(t *testing.T) {
 	}
 	t.Logf("%d orders, %d asks, %d of them for what another host was late with, %d shares; hosts have computed %d of %d uses that were not in memory; equal bits in all", n, asked, hedged, shared, away, misses)
 }
+
+// TestHostsDisk plays conversations with a disk whose reads fail or hang now and then. Hosts
+// compute most of what cannot be read here, to the same bits; without them it is lost.
+func TestHostsDisk(t *testing.T) {
+	p := openPack(t, "qwen3_5_moe/bf16")
+	all := scripts(p.cfg.VocabSize)
+	want := p.alone(t, all)
+	l := newLender(t, p)
+	n := testenv.Rounds(20, 40, 500)
+	lost := [2]int{} // without hosts, and with some
+	for i := range 2 * n {
+		sd, hosts := uint64(i/2)+1, i%2
+		if *seed != 0 {
+			sd = *seed
+		}
+		r := rand.New(rand.NewPCG(sd, 10))
+		tu := randomTuning(r, p.cfg.NumExperts, len(p.cfg.Layers))
+		tu.resident, tu.hosts, tu.steady, tu.askPicks = false, 3*hosts, true, 100
+		fails := func(stages.Read) error {
+			if r.IntN(50) == 0 {
+				return errDisk
+			}
+			return nil
+		}
+		s := p.simulate(t, tu, r, faults{answer: l.answer, read: fails, late: fails})
+		got, errs, err := s.play(all)
+		if err != nil {
+			t.Fatalf("seed %d, %+v: %v", sd, tu, err)
+		}
+		for i, e := range errs {
+			switch {
+			case errors.Is(e, errDisk):
+				lost[hosts]++
+			case e != nil:
+				t.Fatalf("seed %d, conversation %d: %v", sd, i, e)
+			default:
+				if err := sameBits(got[i:i+1], want[i:i+1]); err != nil {
+					t.Fatalf("seed %d, conversation %d: %v", sd, i, err)
+				}
+			}
+		}
+		s.close()
+	}
+	if lost[0] < n || 5*lost[1] > lost[0] {
+		t.Errorf("of %d conversations %d are lost without hosts and %d with some", n*len(all), lost[0], lost[1])
+	}
+	t.Logf("of %d conversations %d are lost without hosts and %d with some", n*len(all), lost[0], lost[1])
+}

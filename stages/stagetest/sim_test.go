@@ -85,7 +85,8 @@ type tuning struct {
 	pages           int  // key-value pages for which there is memory; 0 means 64
 	states          int  // recurrent states for which there is memory besides; 0 means 16
 	host            hostTuning
-	hosts, askPicks int // expert hosts, and the most picks of an ask
+	hosts, askPicks int  // expert hosts, and the most picks of an ask
+	steady          bool // hosts are there from the beginning, and stay
 	// most that have memory at once, 0 means any number; most requests that wait for some, 0 means
 	// 100
 	sequences, waiting int
@@ -244,6 +245,9 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	if tu.warm {
 		s.PostTo(stages.ExpertIO, new(stages.WarmSlots))
 	}
+	for h := 0; tu.steady && h < tu.hosts; h++ {
+		s.PostTo(stages.ExpertIO, &stages.HostChanged{Host: h, Experts: 20, Asks: 4})
+	}
 	return s
 }
 
@@ -257,7 +261,7 @@ func (s *simulation) meddle() {
 		s.asked++
 		s.PostTo(stages.ExpertIO, &stages.ResizeSlots{Slots: s.r.IntN(2 * s.tu.slots), Memory: s.r.IntN(2) == 0, Caller: "resize"})
 	}
-	if s.tu.hosts > 0 && s.r.IntN(20) == 0 {
+	if s.tu.hosts > 0 && !s.tu.steady && s.r.IntN(20) == 0 {
 		m := &stages.HostChanged{Host: s.r.IntN(s.tu.hosts), Experts: max(0, s.r.IntN(40)-10), Asks: 1 + s.r.IntN(4)}
 		if s.r.IntN(2) == 0 { // some networks are slow for the disk, some are not, of some nothing is known
 			m.DelayNS, m.RowNS = s.r.Float64()*1e6, s.r.ExpFloat64()*1e5

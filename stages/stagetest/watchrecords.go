@@ -67,6 +67,7 @@ type givenUse struct {
 	slot    int32
 	readyNS int64
 	ready   bool
+	lost    bool // its read has failed, or does not end
 }
 
 // filled notes that the read into a slot has ended.

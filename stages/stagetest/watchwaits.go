@@ -37,8 +37,15 @@ func (w *watchedRecords) standstills(m stages.Message, out *stages.Outbox) error
 			return fmt.Errorf("expert-IO records %+v", r)
 		}
 	}
-	if read, ok := m.(*stages.ExpertsRead); ok {
-		w.lost(read)
+	switch m := m.(type) {
+	case *stages.ExpertsRead:
+		for _, r := range m.Results {
+			if r.Err != nil {
+				w.lost(r.Slot)
+			}
+		}
+	case *stages.ReadOverdue:
+		w.lost(m.Slot)
 	}
 	for _, s := range out.Sends {
 		if wave, ok := s.Msg.(*stages.WaveResident); ok {
@@ -73,14 +80,12 @@ func (w *watchedRecords) only(step stages.StepID) bool {
 	})
 }
 
-// lost notes that what waits for a read that has failed is given up.
-func (w *watchedRecords) lost(read *stages.ExpertsRead) {
-	for _, r := range read.Results {
-		for _, l := range w.loads {
-			for _, u := range l.given {
-				if r.Err != nil && u.slot == int32(r.Slot) && !u.ready {
-					l.lost = true
-				}
+// lost notes that what waits for a read that has failed is given up, or handed over to hosts.
+func (w *watchedRecords) lost(slot stages.SlotID) {
+	for _, l := range w.loads {
+		for _, u := range l.given {
+			if u.slot == int32(slot) && !u.ready {
+				l.lost, u.lost = true, true
 			}
 		}
 	}
@@ -102,7 +107,7 @@ func (w *watchedRecords) wave(m *stages.WaveResident, credit map[waveID]record.W
 	}
 	for _, a := range m.Answers {
 		u := l.given[m.Plan.Uses[a.Use].Expert]
-		if u == nil || u.slot != -1 {
+		if u == nil || u.slot != -1 && !u.lost {
 			return fmt.Errorf("wave %d of %v has expert %d from a host, recorded is %+v", m.Wave, &m.Step, m.Plan.Uses[a.Use].Expert, u)
 		}
 		due = max(due, u.readyNS)
