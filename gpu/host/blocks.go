@@ -144,8 +144,9 @@ type rowArgs struct {
 	rows int            // how many
 	// How much each row has: of blocks of 256, blocks; of blocks of 32, eights of them.
 	blocks int
-	// Of blocks of 256 the row's int8, s and S of blocks, and sums of 16. Of blocks of 32 x is what
-	// arrangeRow makes, and the others are nil.
+	// Of blocks of 256 the row's int8, as arrangeHalves makes them where codes have a table, s and
+	// S of blocks, and sums of 16. Of blocks of 32 x is what arrangeRow makes, and the others are
+	// nil.
 	x, of, sums unsafe.Pointer
 	y           unsafe.Pointer // float32 [rows]
 	// back is how many bytes before the end of the last eight another eight begins that ends with
@@ -162,6 +163,9 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 	s.row = rowArgs{w: unsafe.Pointer(&w.row(o0)[0]), rows: o1 - o0, blocks: w.cols / wholeGroup, y: unsafe.Pointer(&y[o0:o1][0])}
 	if b.Len == wholeGroup {
 		s.row.x, s.row.of = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[w.cols])
+		if b.Table != nil {
+			s.row.x = unsafe.Pointer(&arrangeHalves(growBytes(&s.arranged, w.cols), x)[0])
+		}
 		s.row.sums = unsafe.Pointer(&x[w.cols+8*s.row.blocks])
 	} else {
 		mem := growBytes(&s.arranged, arrangedBytes(w.cols))
@@ -170,6 +174,21 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 	}
 	one((*byte)(unsafe.Pointer(&s.row)))
 	return true
+}
+
+// arrangeHalves arranges a row of X for kernels of one row of blocks of 256 whose codes stand for
+// values of a table: of two groups of 32, the first halves and then the second ones, as the low and
+// the high bits of 32 bytes of such a block have their codes.
+func arrangeHalves(dst, x []byte) []byte {
+	const half = 16
+	for at := 0; at < len(dst); at += 4 * half {
+		from, to := x[at:][:4*half], dst[at:][:4*half]
+		copy(to, from[:half])
+		copy(to[half:], from[2*half:3*half])
+		copy(to[2*half:], from[half:2*half])
+		copy(to[3*half:], from[3*half:])
+	}
+	return dst
 }
 
 // sumLanes adds up the lanes of a row of X.
@@ -185,7 +204,8 @@ type blockScratch struct {
 	codes          []int8
 	scales, biases []float32
 	wholes         []quant.Whole
-	// See kernels.arrangeRow: what it arranges, and the groups of the row that are not eights.
+	// See kernels.arrangeRow and arrangeHalves: what they arrange, and the groups of the row that
+	// are not eights.
 	arranged []byte
 	last     [wholeGroup]byte
 	of       [8 * blockLanes]byte

@@ -16,9 +16,10 @@ type splitter struct {
 	*generator
 	block                      *quant.Block
 	codes, scales, biases, src reg.Register
-	wholes                     reg.Register   // of whole, in place of scales and biases
-	mask                       reg.VecVirtual // 15 in every byte
-	held                       reg.VecVirtual // valuesOf, where a function has it in a register
+	wholes                     reg.Register      // of whole, in place of scales and biases
+	mask                       reg.VecVirtual    // 15 in every byte
+	held                       reg.VecVirtual    // valuesOf, where a function has it in a register
+	topTables                  [2]reg.VecVirtual // thirdBits, likewise
 	// sink takes 32 codes of the block, from number disp on, in place of memory.
 	sink func(v reg.VecVirtual, disp int)
 	// What else is not stored where there is a sink: d and dmin times the scale of the inputs, at

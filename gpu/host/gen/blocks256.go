@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -217,11 +219,7 @@ func (s *splitter) q3k() {
 	tops := YMM()
 	VMOVDQU(s.at(0), tops)
 	for k := range 2 {
-		codes := YMM()
-		VMOVDQU(s.at(32+32*k), codes)
-		for j := range 4 {
-			y := s.bitsTo(codes, 2*j, 0, 3)
-			VPOR(s.bitTo(tops, 4*k+j, 2), y, y)
+		for j, y := range s.threes(tops, k) {
 			if !s.kept() {
 				s.minusByte(y, 4)
 			}
@@ -230,7 +228,64 @@ func (s *splitter) q3k() {
 	}
 }
 
+// threes returns 128 codes of 3 bits, whose highest ones are bits 4k to 4k+3 of tops. Two codes
+// get theirs at once, from a table.
+func (s *splitter) threes(tops reg.VecVirtual, k int) (codes [4]reg.VecVirtual) {
+	all, four := YMM(), s.bitsTo(tops, 4*k, 0, 15)
+	VMOVDQU(s.at(32+32*k), all)
+	tables := s.topTables
+	if tables[0] == nil {
+		tables = s.generator.thirdBits()
+	}
+	for j, table := range tables { // codes j and j+2
+		both := YMM()
+		VPSHUFB(four, table, both)
+		VPOR(s.bitsTo(all, 2*j, 0, 0x33), both, both)
+		codes[j], codes[j+2] = s.bitsTo(both, 0, 0, 7), s.bitsTo(both, 4, 0, 7)
+	}
+	return codes
+}
+
+// thirdBits returns, of 4 bits, bits 0 and 2 at places 2 and 6, and likewise bits 1 and 3.
+func (g *generator) thirdBits() (tables [2]reg.VecVirtual) {
+	for j := range tables {
+		tables[j] = g.keep(g.table(fmt.Sprint("thirds", j), 8, func(i int) Constant {
+			w := 0
+			for b := range 4 {
+				n := i%4*4 + b
+				w |= (n>>j&1<<2 | n>>(j+2)&1<<6) << (8 * b)
+			}
+			return U32(w)
+		}))
+	}
+	return tables
+}
+
 func (s *splitter) iq4xs() {
+	if s.sink != nil {
+		s.oneSplits()
+	} else {
+		s.wholeSplits()
+	}
+	for k := range 4 {
+		if s.sink != nil { // inputs are arranged as package host's arrangeHalves has them
+			first, second := s.pair(8 + 32*k)
+			s.looked(0, first)
+			s.looked(0, second)
+			s.store(first, 64*k)
+			s.store(second, 64*k+32)
+			continue
+		}
+		for j := range 2 {
+			y := s.nibbles(8 + 32*k + 16*j)
+			s.looked(0, y)
+			s.store(y, 64*k+32*j)
+		}
+	}
+}
+
+// wholeSplits stores 8 scales of 6 bits, of which 2 are apart.
+func (s *splitter) wholeSplits() {
 	low, high := YMM(), YMM()
 	VPBROADCASTD(s.at(4), low)
 	VPSRLVD(s.generator.table("fours", 8, func(i int) Constant { return U32(uint32(4 * i)) }), low, low)
@@ -241,23 +296,12 @@ func (s *splitter) iq4xs() {
 	VPSLLD(U8(4), high, high)
 	VPOR(high, low, low)
 	VPSUBD(s.same("less", 32), low, low)
-	switch {
-	case s.sink != nil:
-		s.scaleWords = YMM()
-		VPACKSSDW(low, low, low)
-		VPERMQ(U8(0x88), low, s.scaleWords) // 8 words, twice
-		s.numbers(0, -1)
-	case s.kept():
-		VPSLLD(U8(16), low, high)
-		VPBLENDW(U8(0xaa), high, low, low)
-		VMOVDQU(low, s.part(wholeScales))
-		s.numbers(0, -1)
-	default:
+	if !s.kept() {
 		s.eight(low, s.half(0), s.scales, 0)
+		return
 	}
-	for k := range 8 {
-		y := s.nibbles(8 + 16*k)
-		s.looked(0, y)
-		s.store(y, 32*k)
-	}
+	VPSLLD(U8(16), low, high)
+	VPBLENDW(U8(0xaa), high, low, low)
+	VMOVDQU(low, s.part(wholeScales))
+	s.numbers(0, -1)
 }

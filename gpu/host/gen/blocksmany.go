@@ -113,7 +113,7 @@ func (s *shortRow) eightsOf(xs []reg.Register) []reg.VecVirtual {
 	dots := make([]reg.VecVirtual, n)
 	for r, x := range xs {
 		field := func(disp int) Mem { return Mem{Base: x, Disp: disp} }
-		dot := s.foldLast(halves[0][r], halves[1][r])
+		dot := foldInts(halves[0][r], halves[1][r])
 		if s.block.Least != 0 {
 			VPADDD(field(shortLess), dot, dot)
 		}
@@ -158,27 +158,12 @@ func (s *shortRow) bothOf(p int, xs []reg.Register) (sums []reg.VecVirtual) {
 		}
 		if s.block.Signed() {
 			VPADDD(parts[1], parts[0], parts[0])
-		} else if VPADDW(parts[1], parts[0], parts[0]); !s.narrow() {
-			VPMADDWD(s.ones, parts[0], parts[0])
+		} else {
+			VPADDW(parts[1], parts[0], parts[0])
 		}
 		sums = append(sums, parts[0])
 	}
 	return sums
-}
-
-// fold is a step of sumWords or sumInts, and foldLast the last.
-func (s *shortRow) fold(a, b reg.VecVirtual) reg.VecVirtual {
-	if s.narrow() {
-		return folded(a, b, VPUNPCKLWD, VPUNPCKHWD, VPADDW)
-	}
-	return folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
-}
-
-func (s *shortRow) foldLast(a, b reg.VecVirtual) reg.VecVirtual {
-	if s.narrow() {
-		return s.besides(folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDW))
-	}
-	return folded(a, b, VPUNPCKLQDQ, VPUNPCKHQDQ, VPADDD)
 }
 
 // ofRest moves what eight blocks that end with the row add to the lanes of those that are not

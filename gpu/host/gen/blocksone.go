@@ -6,6 +6,7 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+	"github.com/mmcloughlin/avo/x86"
 
 	"github.com/moeflux/moeflux-actor/gpu/host/gen/base"
 )
@@ -32,6 +33,9 @@ func (g *generator) oneWhole(f base.Func) {
 	if b.Table != nil {
 		s.held = s.valuesOf(0)
 	}
+	if b.Name == "Q3_K" {
+		s.topTables = g.thirdBits()
+	}
 	if b.Group == 32 && b.Biased {
 		for i, mask := range []uint64{0x3f3f3f3f3f3f3f3f, 0x0f0f0f0f0f0f0f0f, 0x3030303030303030} {
 			s.sixMasks[i] = GP64()
@@ -46,6 +50,7 @@ func (g *generator) oneWhole(f base.Func) {
 			s.fetch(b.Size)
 			s.of = d.of
 			var totals [2]reg.VecVirtual
+			var scale reg.VecVirtual
 			n := 0
 			s.sink = func(q reg.VecVirtual, disp int) {
 				if b.Signed() {
@@ -53,12 +58,17 @@ func (g *generator) oneWhole(f base.Func) {
 				} else {
 					q = d.times(q, disp)
 				}
-				scale := YMM()
-				VPSHUFB(g.wordOf(disp/32), s.scaleWords, scale)
+				if b.Table == nil || n%2 == 0 { // else both have the same scales
+					scale = YMM()
+					VPSHUFB(s.scalesAt(disp), s.scaleWords, scale)
+				}
 				addScaled(&totals[n%2], q, scale)
 				n++
 			}
 			s.apart()
+			if b.Table != nil {
+				totals = lanesOfHalves(totals)
+			}
 			d.addWhole(acc, totals, s)
 			ADDQ(U32(uint32(b.Size)), s.src)
 			ADDQ(U32(256), d.x)
@@ -67,6 +77,29 @@ func (g *generator) oneWhole(f base.Func) {
 		g.storeLanes(acc, y)
 	})
 	end()
+}
+
+// scalesAt is the order of scaleWords for 32 codes from disp on.
+func (s *splitter) scalesAt(disp int) Mem {
+	if s.block.Table == nil {
+		return s.generator.wordOf(disp / 32)
+	}
+	k := uint32(disp / 64)
+	return s.generator.table(fmt.Sprint("words", k), 8, func(i int) Constant { // of an even group, and of the odd one
+		w := 2*k + uint32(i/4)
+		return U32((2*w | (2*w+1)<<8) * 0x00010001)
+	})
+}
+
+// lanesOfHalves returns two vectors whose sum has the lanes of blockArgs, where totals are of the
+// first halves of even and of odd groups, and of the second halves.
+func lanesOfHalves(totals [2]reg.VecVirtual) [2]reg.VecVirtual {
+	first, second := totals[0], totals[1]
+	even, odd := YMM(), YMM()
+	VINSERTI128(U8(1), second.AsX(), first, even)
+	lower(x86.VEXTRACTI128(U8(1), first, odd.AsX()))
+	VPBLENDD(U8(0xf0), second, odd, odd)
+	return [2]reg.VecVirtual{even, odd}
 }
 
 // wordOf is the order that repeats the k-th word of each half.
@@ -115,6 +148,27 @@ func (s *splitter) oneSixes() {
 	VPMOVZXBW(x, minima)
 	s.setMinima(minima)
 	s.numbers(0, 2)
+}
+
+// oneSplits is wholeSplits for oneWhole. Half a vector has all scales: as words, twice in the end.
+func (s *splitter) oneSplits() {
+	low, high := XMM(), XMM()
+	VMOVD(s.at(4), low)
+	VPSRLW(U8(4), low, high)
+	VPUNPCKLBW(high, low, low)
+	VPAND(s.mask.AsX(), low, low)
+	VPMOVZXBW(low, low)
+	VPBROADCASTW(s.at(2), high)
+	VPMULLW(s.generator.table("topTwos", 4, func(i int) Constant { // which shifts the two bits of each to the top
+		return U32(1<<(14-4*i) | 1<<(12-4*i)<<16)
+	}), high, high)
+	VPSRLW(U8(10), high, high)
+	VPAND(s.same("topOfSix", 0x00300030), high, high)
+	VPOR(high, low, low)
+	VPSUBW(s.same("lessWords", 32|32<<16), low, low)
+	s.scaleWords = YMM()
+	VINSERTI128(U8(1), low, low.AsY(), s.scaleWords)
+	s.numbers(0, -1)
 }
 
 // oneNumbers is numbers for oneWhole: they are multiplied by the scale of the inputs.

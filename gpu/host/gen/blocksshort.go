@@ -31,7 +31,7 @@ func (g *generator) arrangeShort(f base.Func) {
 	r := pointer("least").(reg.GPVirtual)
 	VMOVD(r.As32(), least.AsX())
 	VPBROADCASTD(least.AsX(), least)
-	ones := g.keep(g.bytes(1))
+	ones, pairs := g.keep(g.bytes(1)), g.keep(g.same("pair", 0x00010001))
 	loop(f.Name+"_eight", pointer("eights"), func() {
 		var sums [shortPairs]reg.VecVirtual
 		for p := range sums {
@@ -48,7 +48,7 @@ func (g *generator) arrangeShort(f base.Func) {
 				}
 			}
 		}
-		total := g.sumWords(sums)
+		total := foldInts(foldWords(sums[0], sums[1], pairs), foldWords(sums[2], sums[3], pairs))
 		VPMULLD(least, total, total)
 		VMOVDQU(total, Mem{Base: dst, Disp: shortLess})
 		low, high := YMM(), YMM()
@@ -90,28 +90,16 @@ func folded(a, b reg.VecVirtual, low, high, add func(ops ...Op)) reg.VecVirtual 
 	return x
 }
 
-// sumWords returns the sums of the words in each half of four vectors: a half has a lane of each.
-// Sums of four words fit in 16 bits.
-func (g *generator) sumWords(v [shortPairs]reg.VecVirtual) reg.VecVirtual {
-	a := folded(v[0], v[1], VPUNPCKLWD, VPUNPCKHWD, VPADDW)
-	b := folded(v[2], v[3], VPUNPCKLWD, VPUNPCKHWD, VPADDW)
-	return g.besides(folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDW))
-}
-
-// besides adds up words 0 and 4 of each half, 1 and 5, and so on.
-func (g *generator) besides(sum reg.VecVirtual) reg.VecVirtual {
-	VPSHUFB(g.table("beside", 8, func(i int) Constant { // words 0 and 4, 1 and 5, …
-		w := uint32(2 * (i % 4))
-		return U32(w | (w+1)<<8 | (w+8)<<16 | (w+9)<<24)
-	}), sum, sum)
-	VPMADDWD(g.same("pair", 0x00010001), sum, sum)
+// foldWords returns the sums of two vectors of words in each half: those of a, of b, of a and of b,
+// which foldInts adds up. Sums of two words fit in 16 bits. ones has 1 in every word.
+func foldWords(a, b, ones reg.VecVirtual) reg.VecVirtual {
+	sum := folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDW)
+	VPMADDWD(ones, sum, sum)
 	return sum
 }
 
-// sumInts is sumWords for vectors of 32-bit integers.
-func sumInts(v [shortPairs]reg.VecVirtual) reg.VecVirtual {
-	a := folded(v[0], v[1], VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
-	b := folded(v[2], v[3], VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
+// foldInts returns the sums of four vectors in each half, of which a has two and b two.
+func foldInts(a, b reg.VecVirtual) reg.VecVirtual {
 	return folded(a, b, VPUNPCKLQDQ, VPUNPCKHQDQ, VPADDD)
 }
 
@@ -181,12 +169,7 @@ func (s *shortRow) eights() reg.VecVirtual {
 	for p := range v {
 		v[p] = s.both(p)
 	}
-	var dot reg.VecVirtual
-	if s.narrow() {
-		dot = s.sumWords(v)
-	} else {
-		dot = sumInts(v)
-	}
+	dot := foldInts(s.fold(v[0], v[1]), s.fold(v[2], v[3]))
 	if s.block.Least != 0 {
 		VPADDD(Mem{Base: s.x, Disp: shortLess}, dot, dot)
 	}
@@ -201,11 +184,16 @@ func (s *shortRow) eights() reg.VecVirtual {
 	return dot
 }
 
-// narrow reports whether sums of 16 products of a code and an input fit in 16 bits: codes are at
-// most 15, inputs 127.
-func (s *shortRow) narrow() bool { return s.block.Bits == 4 && s.block.Table == nil }
+// fold is foldWords for products of codes without a sign, which are at most 31 and inputs 127: a
+// word has four of both. Else it is the same for 32-bit integers.
+func (s *shortRow) fold(a, b reg.VecVirtual) reg.VecVirtual {
+	if s.block.Signed() {
+		return folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
+	}
+	return foldWords(a, b, s.ones)
+}
 
-// both returns the products of a pair of groups, added up to words if narrow, or to integers.
+// both returns the products of a pair of groups, as fold takes them.
 func (s *shortRow) both(p int) reg.VecVirtual {
 	low, high := s.codesOf(p)
 	x := func(half int) Mem { return Mem{Base: s.x, Disp: 64*p + 32*half} }
@@ -227,10 +215,7 @@ func (s *shortRow) both(p int) reg.VecVirtual {
 	}
 	VPMADDUBSW(x(0), low, low)
 	VPMADDUBSW(x(1), high, high)
-	VPADDW(high, low, low) // codes are below 32: four products of 127 fit
-	if !s.narrow() {
-		VPMADDWD(s.ones, low, low)
-	}
+	VPADDW(high, low, low)
 	return low
 }
 
