@@ -86,13 +86,22 @@ func (c *Core) hostChanged(m *stages.HostChanged) error {
 	return nil
 }
 
-// next returns who is asked for an expert that neither its owner nor the host with a copy computes,
-// but for the hosts that a set of bits excludes.
+// next returns who computes an expert that neither its owner nor the host with a copy computes, but
+// for the hosts that a set of bits excludes.
 func (c *Core) next(key int, but uint32) int {
-	best, most := here, score(key, here, c.slots.live())
+	h := c.nextHost(key, but)
+	if h != here && score(key, h, c.away.hosts[h].experts) <= score(key, here, c.slots.live()) {
+		return here
+	}
+	return h
+}
+
+// nextHost is next for what this machine cannot compute; here if no host can be asked.
+func (c *Core) nextHost(key int, but uint32) int {
+	best, most := here, 0.0
 	for i := range c.away.hosts {
 		if n := c.away.hosts[i].experts; n > 0 && but&(1<<i) == 0 {
-			if s := score(key, i, n); s > most {
+			if s := score(key, i, n); best == here || s > most {
 				best, most = i, s
 			}
 		}

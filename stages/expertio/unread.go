@@ -8,7 +8,7 @@ import "github.com/moeflux/moeflux-actor/stages"
 // handOver gives a use of a load, which waits for a read, to the hosts, if one can be asked for it.
 func (c *Core) handOver(l *load, use int, err error) bool {
 	u := &l.uses[use]
-	if !c.away.some || c.away.tableOf(l.step.ID) == nil || len(l.plan.Uses[use].Pairs) > c.cfg.AskPicks || c.next(c.keyOf(l, use), u.failed) == here {
+	if !c.away.some || c.away.tableOf(l.step.ID) == nil || len(l.plan.Uses[use].Pairs) > c.cfg.AskPicks || c.nextHost(c.keyOf(l, use), u.failed) == here {
 		return false
 	}
 	c.slots.forget(u.slot, l)
@@ -30,7 +30,7 @@ func (c *Core) askUnread(out *stages.Outbox) {
 			if u.state != unread || l.failed != nil {
 				continue
 			}
-			switch h := c.next(c.keyOf(l, i), u.failed); {
+			switch h := c.nextHost(c.keyOf(l, i), u.failed); {
 			case h == here:
 				c.lose(l, i, l.readErr, out)
 			case c.askOf(&batch, i, h):
