@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -164,7 +165,7 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 	if b.Len == wholeGroup {
 		s.row.x, s.row.of = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[w.cols])
 		if b.Table != nil {
-			s.row.x = unsafe.Pointer(&arrangeHalves(growBytes(&s.arranged, w.cols), x)[0])
+			s.row.x = unsafe.Pointer(&arrangeHalves(growBytes(&s.arranged, 2*w.cols), x)[0])
 		}
 		s.row.sums = unsafe.Pointer(&x[w.cols+8*s.row.blocks])
 	} else {
@@ -177,16 +178,20 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 }
 
 // arrangeHalves arranges a row of X for kernels of one row of blocks of 256 whose codes stand for
-// values of a table: of two groups of 32, the first halves and then the second ones, as the low and
-// the high bits of 32 bytes of such a block have their codes.
+// values of a table. Each block becomes two: of two groups of 32 the first halves and then the
+// second ones, as the low and the high bits of 32 bytes of W have their codes; and the same without
+// a sign.
 func arrangeHalves(dst, x []byte) []byte {
-	const half = 16
-	for at := 0; at < len(dst); at += 4 * half {
-		from, to := x[at:][:4*half], dst[at:][:4*half]
-		copy(to, from[:half])
-		copy(to[half:], from[2*half:3*half])
-		copy(to[2*half:], from[half:2*half])
-		copy(to[3*half:], from[3*half:])
+	const quarter = 64 // of a block, two groups
+	for at := 0; 2*at < len(dst); at += quarter {
+		to := dst[2*at-at%wholeGroup:]
+		for i, from := range [...]int{0, 8, 32, 40, 16, 24, 48, 56} {
+			v := binary.LittleEndian.Uint64(x[at+from:])
+			negative := v >> 7 & 0x0101010101010101
+			binary.LittleEndian.PutUint64(to[8*i:], v)
+			// No input is -128, so nothing is carried from one to the next.
+			binary.LittleEndian.PutUint64(to[wholeGroup+8*i:], v^negative*0xff+negative)
+		}
 	}
 	return dst
 }

@@ -303,9 +303,9 @@ manyShortQ80AVX2_two_eight:
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y5, Y5
 	VADDPS      Y4, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y5, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortQ80AVX2_two_eight
@@ -424,13 +424,13 @@ manyShortQ80AVX2_two_eight:
 	VCVTDQ2PS   Y5, Y5
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y5, Y5
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(SI), Y4, Y4
+	VANDPS      640(SI), Y4, Y4
 	VADDPS      Y4, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y5, Y3, Y5
-	VANDPS      384(DI), Y5, Y5
+	VANDPS      640(DI), Y5, Y5
 	VADDPS      Y5, Y2, Y2
 
 manyShortQ80AVX2_two_whole:
@@ -518,7 +518,7 @@ manyShortQ80AVX2_last_eight:
 	VMULPS      256(BX), Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VADDPS      Y3, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortQ80AVX2_last_eight
@@ -589,9 +589,9 @@ manyShortQ80AVX2_last_eight:
 	VCVTDQ2PS   Y3, Y3
 	VMULPS      256(BX), Y2, Y0
 	VMULPS      Y0, Y3, Y3
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y3, Y0, Y3
-	VANDPS      384(BX), Y3, Y3
+	VANDPS      640(BX), Y3, Y3
 	VADDPS      Y3, Y1, Y1
 
 manyShortQ80AVX2_last_whole:
@@ -723,7 +723,7 @@ oneShortQ80AVX2_eight:
 	VMULPS      Y2, Y3, Y3
 	VADDPS      Y3, Y1, Y1
 	ADDQ        $0x00000110, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortQ80AVX2_eight
 	TESTQ       BX, BX
@@ -824,12 +824,12 @@ oneShortQ80AVX2_eight:
 	VCVTPH2PS   X2, Y2
 	VMULPS      256(DI), Y2, Y2
 	VMULPS      Y2, Y3, Y3
-	VMOVDQU     352(DI), Y2
+	VMOVDQU     608(DI), Y2
 	VPERMPS     Y3, Y2, Y3
-	VANDPS      384(DI), Y3, Y3
+	VANDPS      640(DI), Y3, Y3
 	VADDPS      Y3, Y1, Y1
 	ADDQ        $0x00000110, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 
 oneShortQ80AVX2_whole:
 	VEXTRACTF128 $0x01, Y1, X2
@@ -2240,9 +2240,9 @@ manyShortQ51AVX2_two_eight:
 	VMULPS      288(DI), Y4, Y3
 	VADDPS      Y3, Y6, Y6
 	VADDPS      Y9, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y6, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortQ51AVX2_two_eight
@@ -2314,13 +2314,13 @@ manyShortQ51AVX2_two_eight:
 	VMULPS      Y3, Y6, Y6
 	VMULPS      288(DI), Y4, Y3
 	VADDPS      Y3, Y6, Y6
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y9, Y3, Y9
-	VANDPS      384(SI), Y9, Y9
+	VANDPS      640(SI), Y9, Y9
 	VADDPS      Y9, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y6, Y3, Y6
-	VANDPS      384(DI), Y6, Y6
+	VANDPS      640(DI), Y6, Y6
 	VADDPS      Y6, Y2, Y2
 
 manyShortQ51AVX2_two_whole:
@@ -2381,7 +2381,7 @@ manyShortQ51AVX2_last_eight:
 	VMULPS      288(BX), Y3, Y2
 	VADDPS      Y2, Y6, Y6
 	VADDPS      Y6, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortQ51AVX2_last_eight
@@ -2425,9 +2425,9 @@ manyShortQ51AVX2_last_eight:
 	VMULPS      Y0, Y3, Y3
 	VMULPS      288(BX), Y2, Y0
 	VADDPS      Y0, Y3, Y3
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y3, Y0, Y3
-	VANDPS      384(BX), Y3, Y3
+	VANDPS      640(BX), Y3, Y3
 	VADDPS      Y3, Y1, Y1
 
 manyShortQ51AVX2_last_whole:
@@ -2629,7 +2629,7 @@ oneShortQ51AVX2_eight:
 	VADDPS      Y3, Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x000000c0, CX
-	ADDQ        $0x00000160, R8
+	ADDQ        $0x00000260, R8
 	DECQ        R9
 	JNZ         oneShortQ51AVX2_eight
 	TESTQ       SI, SI
@@ -2801,12 +2801,12 @@ oneShortQ51AVX2_eight:
 	VMULPS      Y7, Y4, Y4
 	VMULPS      288(R8), Y3, Y3
 	VADDPS      Y3, Y4, Y4
-	VMOVDQU     352(R8), Y3
+	VMOVDQU     608(R8), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(R8), Y4, Y4
+	VANDPS      640(R8), Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x000000c0, CX
-	ADDQ        $0x00000160, R8
+	ADDQ        $0x00000260, R8
 
 oneShortQ51AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -3279,9 +3279,9 @@ manyShortQ50AVX2_two_eight:
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y6, Y6
 	VADDPS      Y4, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y6, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortQ50AVX2_two_eight
@@ -3350,13 +3350,13 @@ manyShortQ50AVX2_two_eight:
 	VCVTDQ2PS   Y6, Y6
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y6, Y6
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(SI), Y4, Y4
+	VANDPS      640(SI), Y4, Y4
 	VADDPS      Y4, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y6, Y3, Y6
-	VANDPS      384(DI), Y6, Y6
+	VANDPS      640(DI), Y6, Y6
 	VADDPS      Y6, Y2, Y2
 
 manyShortQ50AVX2_two_whole:
@@ -3415,7 +3415,7 @@ manyShortQ50AVX2_last_eight:
 	VMULPS      256(BX), Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VADDPS      Y3, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortQ50AVX2_last_eight
@@ -3457,9 +3457,9 @@ manyShortQ50AVX2_last_eight:
 	VCVTDQ2PS   Y2, Y2
 	VMULPS      256(BX), Y0, Y0
 	VMULPS      Y0, Y2, Y2
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y2, Y0, Y2
-	VANDPS      384(BX), Y2, Y2
+	VANDPS      640(BX), Y2, Y2
 	VADDPS      Y2, Y1, Y1
 
 manyShortQ50AVX2_last_whole:
@@ -3669,7 +3669,7 @@ oneShortQ50AVX2_eight:
 	VMULPS      Y3, Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x000000b0, CX
-	ADDQ        $0x00000160, R8
+	ADDQ        $0x00000260, R8
 	DECQ        R9
 	JNZ         oneShortQ50AVX2_eight
 	TESTQ       SI, SI
@@ -3849,12 +3849,12 @@ oneShortQ50AVX2_eight:
 	VCVTPH2PS   X3, Y3
 	VMULPS      256(R8), Y3, Y3
 	VMULPS      Y3, Y4, Y4
-	VMOVDQU     352(R8), Y3
+	VMOVDQU     608(R8), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(R8), Y4, Y4
+	VANDPS      640(R8), Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x000000b0, CX
-	ADDQ        $0x00000160, R8
+	ADDQ        $0x00000260, R8
 
 oneShortQ50AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -4472,9 +4472,9 @@ manyShortQ41AVX2_two_eight:
 	VMULPS      288(DI), Y4, Y3
 	VADDPS      Y3, Y6, Y6
 	VADDPS      Y9, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y6, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortQ41AVX2_two_eight
@@ -4546,13 +4546,13 @@ manyShortQ41AVX2_two_eight:
 	VMULPS      Y3, Y6, Y6
 	VMULPS      288(DI), Y4, Y3
 	VADDPS      Y3, Y6, Y6
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y9, Y3, Y9
-	VANDPS      384(SI), Y9, Y9
+	VANDPS      640(SI), Y9, Y9
 	VADDPS      Y9, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y6, Y3, Y6
-	VANDPS      384(DI), Y6, Y6
+	VANDPS      640(DI), Y6, Y6
 	VADDPS      Y6, Y2, Y2
 
 manyShortQ41AVX2_two_whole:
@@ -4613,7 +4613,7 @@ manyShortQ41AVX2_last_eight:
 	VMULPS      288(BX), Y3, Y2
 	VADDPS      Y2, Y6, Y6
 	VADDPS      Y6, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortQ41AVX2_last_eight
@@ -4657,9 +4657,9 @@ manyShortQ41AVX2_last_eight:
 	VMULPS      Y0, Y3, Y3
 	VMULPS      288(BX), Y2, Y0
 	VADDPS      Y0, Y3, Y3
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y3, Y0, Y3
-	VANDPS      384(BX), Y3, Y3
+	VANDPS      640(BX), Y3, Y3
 	VADDPS      Y3, Y1, Y1
 
 manyShortQ41AVX2_last_whole:
@@ -4756,7 +4756,7 @@ oneShortQ41AVX2_eight:
 	VADDPS      Y3, Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x000000a0, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortQ41AVX2_eight
 	TESTQ       BX, BX
@@ -4824,12 +4824,12 @@ oneShortQ41AVX2_eight:
 	VMULPS      Y7, Y4, Y4
 	VMULPS      288(DI), Y3, Y3
 	VADDPS      Y3, Y4, Y4
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(DI), Y4, Y4
+	VANDPS      640(DI), Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x000000a0, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 
 oneShortQ41AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -5096,9 +5096,9 @@ manyShortQ40AVX2_two_eight:
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y6, Y6
 	VADDPS      Y4, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y6, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortQ40AVX2_two_eight
@@ -5167,13 +5167,13 @@ manyShortQ40AVX2_two_eight:
 	VCVTDQ2PS   Y6, Y6
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y6, Y6
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(SI), Y4, Y4
+	VANDPS      640(SI), Y4, Y4
 	VADDPS      Y4, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y6, Y3, Y6
-	VANDPS      384(DI), Y6, Y6
+	VANDPS      640(DI), Y6, Y6
 	VADDPS      Y6, Y2, Y2
 
 manyShortQ40AVX2_two_whole:
@@ -5232,7 +5232,7 @@ manyShortQ40AVX2_last_eight:
 	VMULPS      256(BX), Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VADDPS      Y3, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortQ40AVX2_last_eight
@@ -5274,9 +5274,9 @@ manyShortQ40AVX2_last_eight:
 	VCVTDQ2PS   Y2, Y2
 	VMULPS      256(BX), Y0, Y0
 	VMULPS      Y0, Y2, Y2
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y2, Y0, Y2
-	VANDPS      384(BX), Y2, Y2
+	VANDPS      640(BX), Y2, Y2
 	VADDPS      Y2, Y1, Y1
 
 manyShortQ40AVX2_last_whole:
@@ -5381,7 +5381,7 @@ oneShortQ40AVX2_eight:
 	VMULPS      Y3, Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x00000090, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortQ40AVX2_eight
 	TESTQ       BX, BX
@@ -5457,12 +5457,12 @@ oneShortQ40AVX2_eight:
 	VCVTPH2PS   X3, Y3
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y4, Y4
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(DI), Y4, Y4
+	VANDPS      640(DI), Y4, Y4
 	VADDPS      Y4, Y2, Y2
 	ADDQ        $0x00000090, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 
 oneShortQ40AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -6062,9 +6062,9 @@ manyShortIQ4NLAVX2_two_eight:
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y5, Y5
 	VADDPS      Y4, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y5, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortIQ4NLAVX2_two_eight
@@ -6183,13 +6183,13 @@ manyShortIQ4NLAVX2_two_eight:
 	VCVTDQ2PS   Y5, Y5
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y5, Y5
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(SI), Y4, Y4
+	VANDPS      640(SI), Y4, Y4
 	VADDPS      Y4, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y5, Y3, Y5
-	VANDPS      384(DI), Y5, Y5
+	VANDPS      640(DI), Y5, Y5
 	VADDPS      Y5, Y2, Y2
 
 manyShortIQ4NLAVX2_two_whole:
@@ -6277,7 +6277,7 @@ manyShortIQ4NLAVX2_last_eight:
 	VMULPS      256(BX), Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VADDPS      Y3, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortIQ4NLAVX2_last_eight
@@ -6348,9 +6348,9 @@ manyShortIQ4NLAVX2_last_eight:
 	VCVTDQ2PS   Y3, Y3
 	VMULPS      256(BX), Y2, Y0
 	VMULPS      Y0, Y3, Y3
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y3, Y0, Y3
-	VANDPS      384(BX), Y3, Y3
+	VANDPS      640(BX), Y3, Y3
 	VADDPS      Y3, Y1, Y1
 
 manyShortIQ4NLAVX2_last_whole:
@@ -6391,11 +6391,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      (DI), Y6
+	VMOVDQU     352(DI), Y6
 	VPSIGNB     (DI), Y4, Y4
 	VPMADDUBSW  Y4, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPABSB      32(DI), Y4
+	VMOVDQU     384(DI), Y4
 	VPSIGNB     32(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6407,11 +6407,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      64(DI), Y7
+	VMOVDQU     416(DI), Y7
 	VPSIGNB     64(DI), Y4, Y4
 	VPMADDUBSW  Y4, Y7, Y7
 	VPMADDWD    Y1, Y7, Y7
-	VPABSB      96(DI), Y4
+	VMOVDQU     448(DI), Y4
 	VPSIGNB     96(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6423,11 +6423,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      128(DI), Y8
+	VMOVDQU     480(DI), Y8
 	VPSIGNB     128(DI), Y4, Y4
 	VPMADDUBSW  Y4, Y8, Y8
 	VPMADDWD    Y1, Y8, Y8
-	VPABSB      160(DI), Y4
+	VMOVDQU     512(DI), Y4
 	VPSIGNB     160(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6439,11 +6439,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      192(DI), Y9
+	VMOVDQU     544(DI), Y9
 	VPSIGNB     192(DI), Y4, Y4
 	VPMADDUBSW  Y4, Y9, Y9
 	VPMADDWD    Y1, Y9, Y9
-	VPABSB      224(DI), Y4
+	VMOVDQU     576(DI), Y4
 	VPSIGNB     224(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6485,7 +6485,7 @@ oneShortIQ4NLAVX2_eight:
 	VMULPS      Y4, Y6, Y6
 	VADDPS      Y6, Y3, Y3
 	ADDQ        $0x00000090, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortIQ4NLAVX2_eight
 	TESTQ       BX, BX
@@ -6498,11 +6498,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      (DI), Y6
+	VMOVDQU     352(DI), Y6
 	VPSIGNB     (DI), Y4, Y4
 	VPMADDUBSW  Y4, Y6, Y6
 	VPMADDWD    Y1, Y6, Y6
-	VPABSB      32(DI), Y4
+	VMOVDQU     384(DI), Y4
 	VPSIGNB     32(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6514,11 +6514,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      64(DI), Y7
+	VMOVDQU     416(DI), Y7
 	VPSIGNB     64(DI), Y4, Y4
 	VPMADDUBSW  Y4, Y7, Y7
 	VPMADDWD    Y1, Y7, Y7
-	VPABSB      96(DI), Y4
+	VMOVDQU     448(DI), Y4
 	VPSIGNB     96(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6530,11 +6530,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      128(DI), Y8
+	VMOVDQU     480(DI), Y8
 	VPSIGNB     128(DI), Y4, Y4
 	VPMADDUBSW  Y4, Y8, Y8
 	VPMADDWD    Y1, Y8, Y8
-	VPABSB      160(DI), Y4
+	VMOVDQU     512(DI), Y4
 	VPSIGNB     160(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6546,11 +6546,11 @@ oneShortIQ4NLAVX2_eight:
 	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y4, Y2, Y4
 	VPSHUFB     Y5, Y2, Y5
-	VPABSB      192(DI), Y9
+	VMOVDQU     544(DI), Y9
 	VPSIGNB     192(DI), Y4, Y4
 	VPMADDUBSW  Y4, Y9, Y9
 	VPMADDWD    Y1, Y9, Y9
-	VPABSB      224(DI), Y4
+	VMOVDQU     576(DI), Y4
 	VPSIGNB     224(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
@@ -6590,12 +6590,12 @@ oneShortIQ4NLAVX2_eight:
 	VCVTPH2PS   X4, Y4
 	VMULPS      256(DI), Y4, Y4
 	VMULPS      Y4, Y6, Y6
-	VMOVDQU     352(DI), Y4
+	VMOVDQU     608(DI), Y4
 	VPERMPS     Y6, Y4, Y6
-	VANDPS      384(DI), Y6, Y6
+	VANDPS      640(DI), Y6, Y6
 	VADDPS      Y6, Y3, Y3
 	ADDQ        $0x00000090, CX
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 
 oneShortIQ4NLAVX2_whole:
 	VEXTRACTF128 $0x01, Y3, X4
@@ -6883,12 +6883,12 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y7, Y7
 	VPSHUFB      Y6, Y1, Y6
 	VPSHUFB      Y7, Y1, Y7
-	VPABSB       (SI), Y8
+	VMOVDQU      256(SI), Y8
 	VPSIGNB      (SI), Y6, Y6
 	VPMADDUBSW   Y6, Y8, Y8
 	VPSHUFB      avx2words0<>+0(SB), Y4, Y6
 	VPMADDWD     Y6, Y8, Y8
-	VPABSB       32(SI), Y9
+	VMOVDQU      288(SI), Y9
 	VPSIGNB      32(SI), Y7, Y7
 	VPMADDUBSW   Y7, Y9, Y9
 	VPMADDWD     Y6, Y9, Y9
@@ -6898,13 +6898,13 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y7, Y7
 	VPSHUFB      Y6, Y1, Y6
 	VPSHUFB      Y7, Y1, Y7
-	VPABSB       64(SI), Y10
+	VMOVDQU      320(SI), Y10
 	VPSIGNB      64(SI), Y6, Y6
 	VPMADDUBSW   Y6, Y10, Y10
 	VPSHUFB      avx2words1<>+0(SB), Y4, Y6
 	VPMADDWD     Y6, Y10, Y10
 	VPADDD       Y10, Y8, Y8
-	VPABSB       96(SI), Y10
+	VMOVDQU      352(SI), Y10
 	VPSIGNB      96(SI), Y7, Y7
 	VPMADDUBSW   Y7, Y10, Y10
 	VPMADDWD     Y6, Y10, Y10
@@ -6915,13 +6915,13 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y7, Y7
 	VPSHUFB      Y6, Y1, Y6
 	VPSHUFB      Y7, Y1, Y7
-	VPABSB       128(SI), Y10
+	VMOVDQU      384(SI), Y10
 	VPSIGNB      128(SI), Y6, Y6
 	VPMADDUBSW   Y6, Y10, Y10
 	VPSHUFB      avx2words2<>+0(SB), Y4, Y6
 	VPMADDWD     Y6, Y10, Y10
 	VPADDD       Y10, Y8, Y8
-	VPABSB       160(SI), Y10
+	VMOVDQU      416(SI), Y10
 	VPSIGNB      160(SI), Y7, Y7
 	VPMADDUBSW   Y7, Y10, Y10
 	VPMADDWD     Y6, Y10, Y10
@@ -6932,13 +6932,13 @@ oneWholeIQ4XSAVX2_block:
 	VPAND        Y0, Y7, Y7
 	VPSHUFB      Y6, Y1, Y6
 	VPSHUFB      Y7, Y1, Y7
-	VPABSB       192(SI), Y10
+	VMOVDQU      448(SI), Y10
 	VPSIGNB      192(SI), Y6, Y6
 	VPMADDUBSW   Y6, Y10, Y10
 	VPSHUFB      avx2words3<>+0(SB), Y4, Y4
 	VPMADDWD     Y4, Y10, Y10
 	VPADDD       Y10, Y8, Y8
-	VPABSB       224(SI), Y6
+	VMOVDQU      480(SI), Y6
 	VPSIGNB      224(SI), Y7, Y7
 	VPMADDUBSW   Y7, Y6, Y6
 	VPMADDWD     Y4, Y6, Y6
@@ -6951,7 +6951,7 @@ oneWholeIQ4XSAVX2_block:
 	VMULPS       Y5, Y4, Y4
 	VADDPS       Y4, Y2, Y2
 	ADDQ         $0x00000088, CX
-	ADDQ         $0x00000100, SI
+	ADDQ         $0x00000200, SI
 	ADDQ         $0x00000008, DI
 	DECQ         R8
 	JNZ          oneWholeIQ4XSAVX2_block
@@ -7579,9 +7579,9 @@ manyShortMXFP4AVX2_two_eight:
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y6, Y6
 	VADDPS      Y4, Y1, Y1
-	ADDQ        $0x00000160, SI
+	ADDQ        $0x00000260, SI
 	VADDPS      Y6, Y2, Y2
-	ADDQ        $0x00000160, DI
+	ADDQ        $0x00000260, DI
 	ADDQ        $0x00000140, R8
 	DECQ        R9
 	JNZ         manyShortMXFP4AVX2_two_eight
@@ -7650,13 +7650,13 @@ manyShortMXFP4AVX2_two_eight:
 	VCVTDQ2PS   Y6, Y6
 	VMULPS      256(DI), Y3, Y3
 	VMULPS      Y3, Y6, Y6
-	VMOVDQU     352(SI), Y3
+	VMOVDQU     608(SI), Y3
 	VPERMPS     Y4, Y3, Y4
-	VANDPS      384(SI), Y4, Y4
+	VANDPS      640(SI), Y4, Y4
 	VADDPS      Y4, Y1, Y1
-	VMOVDQU     352(DI), Y3
+	VMOVDQU     608(DI), Y3
 	VPERMPS     Y6, Y3, Y6
-	VANDPS      384(DI), Y6, Y6
+	VANDPS      640(DI), Y6, Y6
 	VADDPS      Y6, Y2, Y2
 
 manyShortMXFP4AVX2_two_whole:
@@ -7715,7 +7715,7 @@ manyShortMXFP4AVX2_last_eight:
 	VMULPS      256(BX), Y2, Y2
 	VMULPS      Y2, Y3, Y3
 	VADDPS      Y3, Y1, Y1
-	ADDQ        $0x00000160, BX
+	ADDQ        $0x00000260, BX
 	ADDQ        $0x00000140, SI
 	DECQ        DI
 	JNZ         manyShortMXFP4AVX2_last_eight
@@ -7757,9 +7757,9 @@ manyShortMXFP4AVX2_last_eight:
 	VCVTDQ2PS   Y2, Y2
 	VMULPS      256(BX), Y0, Y0
 	VMULPS      Y0, Y2, Y2
-	VMOVDQU     352(BX), Y0
+	VMOVDQU     608(BX), Y0
 	VPERMPS     Y2, Y0, Y2
-	VANDPS      384(BX), Y2, Y2
+	VANDPS      640(BX), Y2, Y2
 	VADDPS      Y2, Y1, Y1
 
 manyShortMXFP4AVX2_last_whole:
@@ -7868,7 +7868,7 @@ oneShortMXFP4AVX2_eight:
 	VMULPS      Y4, Y5, Y5
 	VADDPS      Y5, Y3, Y3
 	ADDQ        $0x00000088, CX
-	ADDQ        $0x00000160, R8
+	ADDQ        $0x00000260, R8
 	DECQ        R9
 	JNZ         oneShortMXFP4AVX2_eight
 	TESTQ       SI, SI
@@ -7946,12 +7946,12 @@ oneShortMXFP4AVX2_eight:
 	VINSERTI128 $0x01, X6, Y4, Y4
 	VMULPS      256(R8), Y4, Y4
 	VMULPS      Y4, Y5, Y5
-	VMOVDQU     352(R8), Y4
+	VMOVDQU     608(R8), Y4
 	VPERMPS     Y5, Y4, Y5
-	VANDPS      384(R8), Y5, Y5
+	VANDPS      640(R8), Y5, Y5
 	VADDPS      Y5, Y3, Y3
 	ADDQ        $0x00000088, CX
-	ADDQ        $0x00000160, R8
+	ADDQ        $0x00000260, R8
 
 oneShortMXFP4AVX2_whole:
 	VEXTRACTF128 $0x01, Y3, X4
@@ -9766,52 +9766,68 @@ arrangeShortAVX2_eight:
 	VMOVDQU     (CX), X3
 	VINSERTI128 $0x01, 128(CX), Y3, Y3
 	VMOVDQU     Y3, (AX)
-	VPMADDUBSW  Y3, Y1, Y3
-	VMOVDQU     16(CX), X4
-	VINSERTI128 $0x01, 144(CX), Y4, Y4
-	VMOVDQU     Y4, 32(AX)
-	VPMADDUBSW  Y4, Y1, Y4
-	VPADDW      Y4, Y3, Y3
-	VMOVDQU     32(CX), X4
-	VINSERTI128 $0x01, 160(CX), Y4, Y4
-	VMOVDQU     Y4, 64(AX)
-	VPMADDUBSW  Y4, Y1, Y4
-	VMOVDQU     48(CX), X5
-	VINSERTI128 $0x01, 176(CX), Y5, Y5
-	VMOVDQU     Y5, 96(AX)
-	VPMADDUBSW  Y5, Y1, Y5
+	VPMADDUBSW  Y3, Y1, Y4
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 352(AX)
+	VMOVDQU     16(CX), X3
+	VINSERTI128 $0x01, 144(CX), Y3, Y3
+	VMOVDQU     Y3, 32(AX)
+	VPMADDUBSW  Y3, Y1, Y5
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 384(AX)
 	VPADDW      Y5, Y4, Y4
-	VMOVDQU     64(CX), X5
-	VINSERTI128 $0x01, 192(CX), Y5, Y5
-	VMOVDQU     Y5, 128(AX)
-	VPMADDUBSW  Y5, Y1, Y5
-	VMOVDQU     80(CX), X6
-	VINSERTI128 $0x01, 208(CX), Y6, Y6
-	VMOVDQU     Y6, 160(AX)
-	VPMADDUBSW  Y6, Y1, Y6
+	VMOVDQU     32(CX), X3
+	VINSERTI128 $0x01, 160(CX), Y3, Y3
+	VMOVDQU     Y3, 64(AX)
+	VPMADDUBSW  Y3, Y1, Y5
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 416(AX)
+	VMOVDQU     48(CX), X3
+	VINSERTI128 $0x01, 176(CX), Y3, Y3
+	VMOVDQU     Y3, 96(AX)
+	VPMADDUBSW  Y3, Y1, Y6
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 448(AX)
 	VPADDW      Y6, Y5, Y5
-	VMOVDQU     96(CX), X6
-	VINSERTI128 $0x01, 224(CX), Y6, Y6
-	VMOVDQU     Y6, 192(AX)
-	VPMADDUBSW  Y6, Y1, Y6
-	VMOVDQU     112(CX), X7
-	VINSERTI128 $0x01, 240(CX), Y7, Y7
-	VMOVDQU     Y7, 224(AX)
-	VPMADDUBSW  Y7, Y1, Y7
+	VMOVDQU     64(CX), X3
+	VINSERTI128 $0x01, 192(CX), Y3, Y3
+	VMOVDQU     Y3, 128(AX)
+	VPMADDUBSW  Y3, Y1, Y6
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 480(AX)
+	VMOVDQU     80(CX), X3
+	VINSERTI128 $0x01, 208(CX), Y3, Y3
+	VMOVDQU     Y3, 160(AX)
+	VPMADDUBSW  Y3, Y1, Y7
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 512(AX)
 	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y2, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
+	VMOVDQU     96(CX), X3
+	VINSERTI128 $0x01, 224(CX), Y3, Y3
+	VMOVDQU     Y3, 192(AX)
+	VPMADDUBSW  Y3, Y1, Y7
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 544(AX)
+	VMOVDQU     112(CX), X3
+	VINSERTI128 $0x01, 240(CX), Y3, Y3
+	VMOVDQU     Y3, 224(AX)
+	VPMADDUBSW  Y3, Y1, Y8
+	VPABSB      Y3, Y3
+	VMOVDQU     Y3, 576(AX)
+	VPADDW      Y8, Y7, Y7
+	VPUNPCKLDQ  Y5, Y4, Y3
+	VPUNPCKHDQ  Y5, Y4, Y4
 	VPADDW      Y4, Y3, Y3
 	VPMADDWD    Y2, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPMULLD     Y0, Y4, Y4
-	VMOVDQU     Y4, 320(AX)
+	VPUNPCKLDQ  Y7, Y6, Y4
+	VPUNPCKHDQ  Y7, Y6, Y5
+	VPADDW      Y5, Y4, Y4
+	VPMADDWD    Y2, Y4, Y4
+	VPUNPCKLQDQ Y4, Y3, Y5
+	VPUNPCKHQDQ Y4, Y3, Y3
+	VPADDD      Y3, Y5, Y5
+	VPMULLD     Y0, Y5, Y5
+	VMOVDQU     Y5, 320(AX)
 	VMOVUPS     (DX), Y3
 	VMOVUPS     32(DX), Y4
 	VSHUFPS     $0x88, Y4, Y3, Y5
@@ -9820,7 +9836,7 @@ arrangeShortAVX2_eight:
 	VSHUFPS     $0xdd, Y4, Y3, Y3
 	VPERMPD     $0xd8, Y3, Y3
 	VMOVUPS     Y3, 288(AX)
-	ADDQ        $0x00000160, AX
+	ADDQ        $0x00000260, AX
 	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000040, DX
 	DECQ        BX

@@ -28,11 +28,11 @@ func TestBlockArgs(t *testing.T) {
 		"w": {unsafe.Offsetof(r.w), 0}, "rows of w": {unsafe.Offsetof(r.rows), 8}, "blocks": {unsafe.Offsetof(r.blocks), 16}, "x of a row": {unsafe.Offsetof(r.x), 24},
 		"of": {unsafe.Offsetof(r.of), 32}, "sums": {unsafe.Offsetof(r.sums), 40}, "y of a row": {unsafe.Offsetof(r.y), 48},
 		"back":  {unsafe.Offsetof(r.back), 56},
-		"scale": {unsafe.Offsetof(e.scale), 256}, "sums of an eight": {unsafe.Offsetof(e.sums), 288}, "less": {unsafe.Offsetof(e.less), 320}, "an eight": {unsafe.Sizeof(e), 352},
+		"scale": {unsafe.Offsetof(e.scale), 256}, "sums of an eight": {unsafe.Offsetof(e.sums), 288}, "less": {unsafe.Offsetof(e.less), 320}, "an eight": {unsafe.Sizeof(e), 608},
 		"w of many": {unsafe.Offsetof(m.w), 0}, "eights": {unsafe.Offsetof(m.eights), 8}, "rest": {unsafe.Offsetof(m.rest), 16}, "rows of many": {unsafe.Offsetof(m.rows), 24},
 		"x of many": {unsafe.Offsetof(m.x), 32}, "y of many": {unsafe.Offsetof(m.y), 96},
 		"codes apart": {unsafe.Offsetof(apart.codes), 0}, "scales apart": {unsafe.Offsetof(apart.scale), 256}, "biases apart": {unsafe.Offsetof(apart.biases), 288}, "an eight apart": {unsafe.Sizeof(apart), 320},
-		"order": {unsafe.Offsetof(rest.order), 352}, "mask": {unsafe.Offsetof(rest.mask), 384},
+		"order": {unsafe.Offsetof(rest.order), 608}, "mask": {unsafe.Offsetof(rest.mask), 640},
 		"DMin": {unsafe.Offsetof(w.DMin), 68}, "a Whole": {unsafe.Sizeof(w), 72},
 	} {
 		if c[0] != c[1] {

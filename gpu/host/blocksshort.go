@@ -13,6 +13,7 @@ type shortEight struct {
 	x           [wholeGroup]int8
 	scale, sums [blockLanes]float32 // s and S
 	less        [blockLanes]int32   // the sum of the int8 times the format's Least, negated
+	sizes       [wholeGroup]uint8   // x without a sign
 }
 
 // shortRest is the last eight of a row whose groups are not eights. It has zeros where the eight

@@ -186,11 +186,11 @@ func (d *blockDot) times(q reg.VecVirtual, at int) reg.VecVirtual {
 	return y
 }
 
-// timesSigned is times for codes with a sign that are above -128: inputs lose theirs, and codes
-// take it, so that both operations read inputs from memory.
-func (g *generator) timesSigned(q reg.VecVirtual, x Mem) reg.VecVirtual {
+// timesSigned is times for codes with a sign that are above -128: they take the sign of inputs x,
+// of which sizes are without it.
+func (g *generator) timesSigned(q reg.VecVirtual, x, sizes Mem) reg.VecVirtual {
 	y := YMM()
-	VPABSB(x, y)
+	VMOVDQU(sizes, y)
 	VPSIGNB(x, q, q)
 	VPMADDUBSW(q, y, y)
 	return y

@@ -23,6 +23,13 @@ const (
 	rowBack   = 56
 )
 
+// Where a block of inputs has them without a sign, as package host's arrangeHalves makes it, and
+// its size.
+const (
+	halvesSizes = 256
+	halvesSize  = 512
+)
+
 // oneWhole is wholeDot for one row of X, where codes go from a block into products.
 func (g *generator) oneWhole(f base.Func) {
 	b := f.Coding.Block()
@@ -53,8 +60,8 @@ func (g *generator) oneWhole(f base.Func) {
 			var scale reg.VecVirtual
 			n := 0
 			s.sink = func(q reg.VecVirtual, disp int) {
-				if b.Signed() {
-					q = g.timesSigned(q, Mem{Base: d.x, Disp: disp})
+				if b.Table != nil {
+					q = g.timesSigned(q, Mem{Base: d.x, Disp: disp}, Mem{Base: d.x, Disp: halvesSizes + disp})
 				} else {
 					q = d.times(q, disp)
 				}
@@ -71,7 +78,11 @@ func (g *generator) oneWhole(f base.Func) {
 			}
 			d.addWhole(acc, totals, s)
 			ADDQ(U32(uint32(b.Size)), s.src)
-			ADDQ(U32(256), d.x)
+			if b.Table != nil {
+				ADDQ(U32(halvesSize), d.x)
+			} else {
+				ADDQ(U32(256), d.x)
+			}
 			ADDQ(U32(8), d.of)
 		})
 		g.storeLanes(acc, y)

@@ -18,7 +18,8 @@ const (
 	shortScales = 256 // float32 [8]
 	shortSums   = 288 // float32 [8]: scales times sums
 	shortLess   = 320 // int32 [8]: sums times -least
-	shortSize   = 352
+	shortSizes  = 352 // uint8 [256]: the inputs without a sign
+	shortSize   = 608
 )
 
 // pairs of groups that a vector holds halves of: group p and group p+4
@@ -41,6 +42,8 @@ func (g *generator) arrangeShort(f base.Func) {
 				VINSERTI128(U8(1), Mem{Base: x, Disp: 32*(p+shortPairs) + 16*half}, y, y)
 				VMOVDQU(y, Mem{Base: dst, Disp: 64*p + 32*half})
 				VPMADDUBSW(y, ones, sum)
+				VPABSB(y, y)
+				VMOVDQU(y, Mem{Base: dst, Disp: shortSizes + 64*p + 32*half})
 				if half == 0 {
 					sums[p] = sum
 				} else {
@@ -206,7 +209,7 @@ func (s *shortRow) both(p int) reg.VecVirtual {
 				VPABSB(*q, *q)
 				VPMADDUBSW(y, *q, *q)
 			} else {
-				*q = s.timesSigned(*q, x(half))
+				*q = s.timesSigned(*q, x(half), Mem{Base: s.x, Disp: shortSizes + 64*p + 32*half})
 			}
 			VPMADDWD(s.ones, *q, *q)
 		}
