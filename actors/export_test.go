@@ -43,3 +43,6 @@ func BeforeProfile(e *Engine, f func()) {
 		return update(path, of, layers, experts, rows, uses)
 	}
 }
+
+// Divide cuts layers into a run for each memory, as an engine does.
+func Divide(bytes, memory []int64) (stages.Borders, error) { return divide(bytes, memory) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/split"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
 // splitOf makes one device of several, as long as the test lives.
@@ -98,6 +100,24 @@ func TestSplitSave(t *testing.T) {
 	}
 }
 
+// TestSplitPicks wants what the experts of all layers are counted as from two devices, as from one:
+// the picks of the first come down with those of the second.
+func TestSplitPicks(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	var hits, bytes [2]int64
+	for i, dev := range []gpu.Device{device(t, 1), splitOf(t, hosts(t, 2)...)} {
+		e := open(t, actors.Config{Model: dir, Device: dev, RecordMemory: fewRecords})
+		r, err := sequence(t, e).EvalChunk(context.Background(), actors.Chunk{Tokens: prompt(4, 5, e.Model().VocabSize)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hits[i], bytes[i] = r.Account.Hit, r.Account.SlotBytes
+	}
+	if hits[0] != hits[1] || bytes[0] != bytes[1] || hits[0] == 0 {
+		t.Errorf("one device counts %d picks in %d bytes, two %d in %d", hits[0], bytes[0], hits[1], bytes[1])
+	}
+}
+
 // TestSplitTexts has several texts decoded at once by two devices, with prompts that come and go:
 // each has the tokens that it has alone.
 func TestSplitTexts(t *testing.T) {
@@ -151,6 +171,65 @@ func TestSplitFailure(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDivide cuts layers by the memory of devices. What is filled most is filled as little as any
+// other cut would fill it.
+func TestDivide(t *testing.T) {
+	for _, c := range []struct {
+		bytes, memory []int64
+		want          stages.Borders
+	}{
+		{[]int64{1, 1, 1, 1}, []int64{9, 9}, stages.Borders{2}},
+		{[]int64{1, 1, 1, 1}, []int64{3, 1}, stages.Borders{3}},
+		{[]int64{1, 1, 1, 1}, []int64{1, 3}, stages.Borders{1}},
+		{[]int64{5, 1, 1, 1}, []int64{9, 9}, stages.Borders{1}},
+		{[]int64{1, 1, 1, 5}, []int64{9, 9, 9}, stages.Borders{1, 3}},
+		{[]int64{2, 2, 2, 2, 2, 2}, []int64{4, 1, 7}, stages.Borders{2, 3}},
+		{[]int64{1, 1}, []int64{0, 0}, stages.Borders{1}},
+	} {
+		got, err := actors.Divide(c.bytes, c.memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most := fullest(c.bytes, c.memory, got); most > leastFull(c.bytes, c.memory, nil) {
+			t.Errorf("%v in %v: cut at %v, which fills one by %.3f", c.bytes, c.memory, got, most)
+		}
+		if n := len(c.memory); n == 2 && !slices.Equal(got, c.want) {
+			t.Errorf("%v in %v: cut at %v, want %v", c.bytes, c.memory, got, c.want)
+		}
+	}
+	if _, err := actors.Divide([]int64{1}, []int64{1, 1}); err == nil {
+		t.Error("one layer is divided among two devices")
+	}
+}
+
+// fullest returns how full the fullest memory is.
+func fullest(bytes, memory []int64, borders stages.Borders) (most float64) {
+	for i, m := range memory {
+		first, end := borders.Range(i, len(bytes))
+		taken := int64(0)
+		for _, b := range bytes[first:end] {
+			taken += b
+		}
+		most = max(most, float64(taken)/float64(max(m, 1)))
+	}
+	return most
+}
+
+// leastFull tries all cuts.
+func leastFull(bytes, memory []int64, borders stages.Borders) float64 {
+	if len(borders) == len(memory)-1 {
+		return fullest(bytes, memory, borders)
+	}
+	from, least := 1, math.Inf(1)
+	if n := len(borders); n > 0 {
+		from = borders[n-1] + 1
+	}
+	for at := from; at < len(bytes); at++ {
+		least = min(least, leastFull(bytes, memory, append(slices.Clone(borders), at)))
+	}
+	return least
 }
 
 // TestSplitStreamed refuses what needs experts to be read while tokens are computed.

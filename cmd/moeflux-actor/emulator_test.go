@@ -26,4 +26,19 @@ func TestEmulatorDevice(t *testing.T) {
 	if o.stdout != want.stdout {
 		t.Errorf("the emulator writes %q, the host %q", o.stdout, want.stdout)
 	}
+	two := callWith(t.Context(), testEnv(), "", "run", "--device", "emu:0,1", "-p", "func main", "-n", "2", "--temperature", "0", "--log-level", "info")
+	if two.stdout != o.stdout || strings.Count(two.stderr, "layers of a device") != 2 {
+		t.Errorf("two emulators write %q, one %q; stderr %q", two.stdout, o.stdout, two.stderr)
+	}
+}
+
+// A list of devices that no machine can have is a mistake of the command line.
+func TestDeviceList(t *testing.T) {
+	for _, name := range []string{"cuda:0,0", "host:0,1", "emu:x"} {
+		o := call(t, "", "inspect", "--device", name)
+		if o.code != exitUsage || !strings.Contains(o.stderr, name) {
+			t.Errorf("--device %s: exit %d, stderr %q", name, o.code, o.stderr)
+		}
+		checkErrorLine(t, o)
+	}
 }
