@@ -22,9 +22,9 @@ type smallEmulator struct {
 
 func (d *smallEmulator) Memory() (free, total int64, err error) { return d.bytes, d.bytes, nil }
 
-// TestSplitFar opens a model that fits on none of two devices with memory of their own, which are
-// unequal besides, but on both. Each has only its own layers, by memory, and the bits are those of a
-// device that is large enough.
+// TestSplitFar opens a model that fits on neither of two unequal devices with memory of their own,
+// but on both. Each has its own layers, by memory, and the bits are those of a device that is large
+// enough.
 func TestSplitFar(t *testing.T) {
 	emulator(t) // the test needs a compiler
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)

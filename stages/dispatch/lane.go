@@ -50,6 +50,7 @@ type lane struct {
 	// Host memory that operations point to.
 	tokens   []int32
 	angles   []float32
+	turned   turned // in angles
 	headRows []int32
 
 	step        stages.StepID // the last that began here
@@ -66,6 +67,9 @@ type lane struct {
 	layer  int   // that is being encoded
 	dump   *dump // what the batch wants beside logits, or nil
 }
+
+// turned is the rotary tables of the rows of a step: as the lane has them on the device.
+type turned struct{ all, windows, queries []float32 }
 
 func newLane(cfg Config, parts []*part) (*lane, error) {
 	m, n := cfg.Model, cfg.ChunkRows

@@ -138,22 +138,35 @@ func (c *Core) encodeInput(r *recording, l *lane, b *stages.Batch) {
 		l.tokens[i] = b.Rows[i].Token
 	}
 	gpu.Encode(&r.Commands, gpu.Embed{Table: c.net.embed, Tokens: l.tokens[:l.rows], Y: l.hidden})
-	c.encodeRopes(r, l, b)
+	c.turns(l, b)
+	l.encodeTurns(r)
 	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[0].inputNorm, l.rows)
 }
 
-// encodeRopes uploads the rows' rotary tables.
-func (c *Core) encodeRopes(r *recording, l *lane, b *stages.Batch) {
-	if c.net.rope.channels > 0 {
-		table := c.net.rope.table(l.angles[:0], b.Rows)
-		gpu.Encode(&r.Commands, gpu.Upload{Dst: l.rope, Src: gpu.FloatBytes(table)})
-		if windowRotary(c.cfg.Model) > 0 {
-			windows := c.net.windowRope.table(table, b.Rows)[len(table):]
-			gpu.Encode(&r.Commands, gpu.Upload{Dst: l.windowRope, Src: gpu.FloatBytes(windows)})
-		}
-		if c.net.rope.growth != nil {
-			queries := c.net.rope.queryTable(table, b.Rows)[len(table):]
-			gpu.Encode(&r.Commands, gpu.Upload{Dst: l.queryRope, Src: gpu.FloatBytes(queries)})
+// turns computes the rows' rotary tables, once a step: all parts of the device upload them.
+func (c *Core) turns(l *lane, b *stages.Batch) {
+	l.turned = turned{}
+	if c.net.rope.channels == 0 {
+		return
+	}
+	table := c.net.rope.table(l.angles[:0], b.Rows)
+	l.turned.all = table
+	if windowRotary(c.cfg.Model) > 0 {
+		l.turned.windows = c.net.windowRope.table(table, b.Rows)[len(table):]
+	}
+	if c.net.rope.growth != nil {
+		l.turned.queries = c.net.rope.queryTable(table, b.Rows)[len(table):]
+	}
+}
+
+// encodeTurns uploads the rotary tables.
+func (l *lane) encodeTurns(r *recording) {
+	for _, t := range []struct {
+		to    gpu.View
+		table []float32
+	}{{l.rope, l.turned.all}, {l.windowRope, l.turned.windows}, {l.queryRope, l.turned.queries}} {
+		if len(t.table) > 0 {
+			gpu.Encode(&r.Commands, gpu.Upload{Dst: t.to, Src: gpu.FloatBytes(t.table)})
 		}
 	}
 }

@@ -73,6 +73,6 @@ func (c *Core) encodeEntry(r *recording, l *lane, b *stages.Batch, p *part) {
 	if m.Layers[p.first].Indexer == model.LowerIndexer {
 		move(l.positions, from.positions, l.rows*m.IndexLists()*m.IndexTopK)
 	}
-	c.encodeRopes(r, l, b)
+	l.encodeTurns(r)
 	c.encodeNorm(&r.Commands, l, l.hidden, l.normed, c.net.layers[p.first].inputNorm, l.rows)
 }
