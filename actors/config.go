@@ -35,9 +35,9 @@ type Config struct {
 	// room there.
 	Device gpu.Device
 
-	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means 2
-	// for each device. 1 makes every layer wait for the device; above 2 only prefill and several
-	// sequences gain.
+	// RingDepth bounds layers begun and not retired, and waves submitted and not retired. 0 means
+	// 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain.
+	// Of several devices each has as many.
 	RingDepth int
 	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is
 	// read ahead.

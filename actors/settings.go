@@ -115,7 +115,7 @@ func (f *files) shape(m *model.Config, topK int) expertmem.Shape {
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), Tuned: cfg.Tuned,
-		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2*len(gpu.PartsOf(cfg.Device))), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
+		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m, cfg.kv(), pageRows)), ReadTimeout: cfg.ReadTimeout,
 		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, RecordMemory: max(cmp.Or(cfg.RecordMemory, record.DefaultBytes), 0), KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),

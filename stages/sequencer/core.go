@@ -15,7 +15,7 @@ type Config struct {
 	Layers        int // of the model
 	Vocab         int
 	ChunkRows     int // most rows of one step
-	RingDepth     int // most layers begun and not retired; of steps of one kind, if Preempts
+	RingDepth     int // most layers begun and not retired of a part of the device; of steps of one kind, if Preempts
 	StepsInFlight int // most steps of one kind (schedule.Kind) in the pipeline
 	// PromptShare is the share of time that prompts get while a sequence decodes, above 0 and at
 	// most 1. At 1 decode steps go only between prompt steps.
@@ -99,7 +99,7 @@ func New(cfg Config) *Core {
 		StateBytes: cfg.StateBytes, CheckpointBytes: cfg.CheckpointBytes,
 	})
 	c := &Core{
-		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), flight: flight{lanes: make([]*step, cfg.StepsInFlight+1)}, book: book,
+		cfg: cfg, seqs: make(map[stages.SeqID]*sequence), flight: flight{lanes: make([]*step, cfg.StepsInFlight+1), ring: make([][schedule.Kinds]int, len(cfg.Borders)+1)}, book: book,
 		schedule: schedule.New[*request](schedule.Config{
 			Rows: cfg.ChunkRows, Steps: cfg.StepsInFlight, Layers: cfg.Layers, Share: cfg.PromptShare, Preempts: cfg.Preempts, Parts: len(cfg.Borders) + 1,
 		}),

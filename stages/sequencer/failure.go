@@ -42,7 +42,9 @@ func (c *Core) stepDrained(m *stages.StepDrained, out *stages.Outbox) error {
 	if s.failing == nil {
 		return errors.New("sequencer: a step that did not fail was drained")
 	}
-	c.flight.ring[s.kind] -= s.credits
+	for part, n := range s.credits {
+		c.flight.ring[part][s.kind] -= n
+	}
 	s.spent(&m.Spell)
 	c.end(s, out)
 	for i, r := range s.reqs {

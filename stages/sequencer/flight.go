@@ -13,7 +13,7 @@ type flight struct {
 	// the lane whose next layer is considered first, of steps of each kind: these take turns
 	turns [schedule.Kinds]int
 	last  stages.StepID
-	ring  [schedule.Kinds]int // layers begun and not retired
+	ring  [][schedule.Kinds]int // [parts of the device]: layers begun and not retired
 }
 
 // step is one step in the pipeline.
@@ -24,8 +24,8 @@ type step struct {
 	begun     int // layers
 	submitted int
 	retired   int
-	credits   int  // of the ring, held by layers begun and not retired
-	asked     bool // ReadLogits is sent, or nobody wants anything of it
+	credits   []int // [parts]: of the ring, held by layers begun and not retired
+	asked     bool  // ReadLogits is sent, or nobody wants anything of it
 	logits    *stages.LogitsReady
 	failing   error
 	// the failure is no single request's fault, and what the step has done can be taken back
@@ -48,12 +48,17 @@ func (f *flight) empty() bool {
 func (f *flight) free(s *step) { f.lanes[s.head.Batch.Lane] = nil }
 
 // next returns a step of a kind whose next layers may begin, and how many: the layer before is with
-// the device, and may agrees to one at least.
+// the device, and may agrees to one at least. Steps take turns. Of a device of several parts the
+// oldest step goes first: so it comes to the next part soon, while the one after it is with this
+// one. Steps that took turns would all be with the same part.
 func (f *flight) next(kind schedule.Kind, layers int, may func(*step) int) (*step, int) {
+	if len(f.ring) > 1 {
+		return f.oldest(kind, layers, may)
+	}
 	for i := range f.lanes {
 		lane := (f.turns[kind] + i) % len(f.lanes)
 		s := f.lanes[lane]
-		if s == nil || s.kind != kind || s.failing != nil || s.begun == layers || s.begun > s.submitted {
+		if s == nil || s.kind != kind || !s.waits(layers) {
 			continue
 		}
 		if n := may(s); n > 0 {
@@ -62,6 +67,31 @@ func (f *flight) next(kind schedule.Kind, layers int, may func(*step) int) (*ste
 		}
 	}
 	return nil, 0
+}
+
+// waits reports whether nothing of a step keeps its next layers from beginning.
+func (s *step) waits(layers int) bool {
+	return s.failing == nil && s.begun < layers && s.begun <= s.submitted
+}
+
+// oldest is next where the oldest step goes first.
+func (f *flight) oldest(kind schedule.Kind, layers int, may func(*step) int) (*step, int) {
+	last := stages.StepID(0)
+	for {
+		var s *step
+		for _, o := range f.lanes {
+			if o != nil && o.kind == kind && o.waits(layers) && o.head.ID > last && (s == nil || o.head.ID < s.head.ID) {
+				s = o
+			}
+		}
+		if s == nil {
+			return nil, 0
+		}
+		if n := may(s); n > 0 {
+			return s, n
+		}
+		last = s.head.ID
+	}
 }
 
 // find returns the step that a message belongs to.

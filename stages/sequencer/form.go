@@ -21,7 +21,7 @@ func (c *Core) form() {
 
 func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*request]) *step {
 	c.flight.last++
-	s := c.spare.step(len(c.flight.lanes))
+	s := c.spare.step(len(c.flight.lanes), len(c.flight.ring))
 	s.head.Batch.Lane, s.head.ID, s.kind = lane, c.flight.last, kind
 	s.head.Batch.Urgent, s.head.Batch.Beside = kind == schedule.Decode, kind == schedule.Prompt && c.schedule.Decodes()
 	for _, sh := range shares {

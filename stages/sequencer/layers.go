@@ -27,20 +27,23 @@ func (c *Core) beginLayers(out *stages.Outbox) {
 		}
 		out.Send(stages.Dispatch, out.Spent().BeginLayer(head, n-1))
 		c.noteBegun(s)
+		part := c.partOf(s.begun)
 		s.begun += n
 		c.schedule.Begun(uint64(head.ID), n)
-		s.credits++
-		c.flight.ring[s.kind]++
+		s.credits[part]++
+		c.flight.ring[part][s.kind]++
 	}
 }
 
 // nextToBegin returns a step whose next layers may begin, and how many. Steps that decode go first.
 func (c *Core) nextToBegin() (*step, int) {
-	may := func(s *step) int { return c.schedule.Layers(uint64(s.head.ID), c.together(s)) }
-	for kind := range schedule.Kind(schedule.Kinds) {
-		if c.full(kind) {
-			continue
+	may := func(s *step) int {
+		if c.full(s) {
+			return 0
 		}
+		return c.schedule.Layers(uint64(s.head.ID), c.together(s))
+	}
+	for kind := range schedule.Kind(schedule.Kinds) {
 		if s, n := c.flight.next(kind, c.cfg.Layers, may); s != nil {
 			return s, n
 		}
@@ -48,12 +51,16 @@ func (c *Core) nextToBegin() (*step, int) {
 	return nil, 0
 }
 
-// full reports whether the ring has no credit for steps of a kind. Where they overtake others, the
-// two kinds have rings of their own: decode steps would wait for what they are to overtake.
-func (c *Core) full(kind schedule.Kind) bool {
-	r := &c.flight.ring
+// partOf returns which part of the device computes a layer.
+func (c *Core) partOf(layer int) int { return c.cfg.Borders.Part(layer) }
+
+// full reports whether the ring has no credit for the next layers of a step. Each part of the
+// device has credits of its own. Where decode steps overtake others, the two kinds have, too: they
+// would wait for what they are to overtake.
+func (c *Core) full(s *step) bool {
+	r := &c.flight.ring[c.partOf(s.begun)]
 	if c.cfg.Preempts {
-		return r[kind] == c.cfg.RingDepth
+		return r[s.kind] == c.cfg.RingDepth
 	}
 	return r[schedule.Decode]+r[schedule.Prompt] == c.cfg.RingDepth
 }
@@ -131,8 +138,9 @@ func (c *Core) layerRetired(m *stages.LayerRetired, out *stages.Outbox) error {
 	s.spent(&m.Spell)
 	s.retired += 1 + m.More
 	c.schedule.Retired(uint64(s.head.ID), 1+m.More)
-	s.credits--
-	c.flight.ring[s.kind]--
+	part := c.partOf(m.Layer)
+	s.credits[part]--
+	c.flight.ring[part][s.kind]--
 	c.commit(s, out)
 	return nil
 }

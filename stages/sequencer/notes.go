@@ -187,9 +187,10 @@ func (c *Core) whyStep(s *step) stand {
 	case s.failing != nil || s.begun == c.cfg.Layers || s.begun > s.submitted:
 		return stand{}
 	}
-	if c.full(s.kind) {
+	if c.full(s) {
 		at.reason = record.LayerCredit
-		at.way = c.flight.only(func(o *step) bool { return o.credits > 0 && (o.kind == s.kind || !c.cfg.Preempts) })
+		part := c.partOf(s.begun)
+		at.way = c.flight.only(func(o *step) bool { return o.credits[part] > 0 && (o.kind == s.kind || !c.cfg.Preempts) })
 		return at
 	}
 	at.reason = record.Turn

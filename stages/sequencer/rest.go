@@ -19,8 +19,10 @@ func (c *Core) AtRest() error {
 			return fmt.Errorf("sequencer: lane %d is still held by %v: %d layers begun, %d submitted, %d retired", lane, &s.head, s.begun, s.submitted, s.retired)
 		}
 	}
-	if c.flight.ring != [schedule.Kinds]int{} {
-		return fmt.Errorf("sequencer: %d ring credits never came back", c.flight.ring)
+	for part, r := range c.flight.ring {
+		if r != [schedule.Kinds]int{} {
+			return fmt.Errorf("sequencer: %d ring credits of part %d never came back", r, part)
+		}
 	}
 	if n := c.schedule.Ready(); n != 0 {
 		return fmt.Errorf("sequencer: %d requests are ready and in no step", n)

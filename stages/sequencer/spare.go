@@ -9,14 +9,15 @@ type spare struct {
 	requests []*request
 }
 
-// step returns a step with an empty batch. A batch that was used is used again only after as many
-// others as there are lanes, plus one: by then no message can be under way that has it.
-func (p *spare) step(lanes int) *step {
+// step returns a step with an empty batch, which has no credits of so many parts of the device. A
+// batch that was used is used again only after as many others as there are lanes, plus one: by then
+// no message can be under way that has it.
+func (p *spare) step(lanes, parts int) *step {
 	var s *step
 	if n := len(p.steps) - 1; n >= 0 {
 		s, p.steps = p.steps[n], p.steps[:n]
 	} else {
-		s = new(step)
+		s = &step{credits: make([]int, parts)}
 	}
 	if len(p.batches) <= lanes {
 		s.head.Batch = new(stages.Batch)
@@ -34,7 +35,7 @@ func (p *spare) step(lanes int) *step {
 func (p *spare) keepStep(s *step) {
 	p.batches = append(p.batches, s.head.Batch)
 	clear(s.reqs)
-	*s = step{reqs: s.reqs[:0]}
+	*s = step{reqs: s.reqs[:0], credits: s.credits}
 	p.steps = append(p.steps, s)
 }
 
