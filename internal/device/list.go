@@ -32,7 +32,7 @@ func numbers(name string) (list []int, err error) {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 0 || slices.Contains(list, n) {
-			return nil, &ConfigError{fmt.Errorf("device %s: want numbers from 0 on, each once, separated by commas, as in %s:0,1", name, kind)}
+			return nil, &ConfigError{fmt.Errorf("device %s: give numbers from 0 on, each once, separated by commas, as in %s:0,1", name, kind)}
 		}
 		list = append(list, n)
 	}
