@@ -50,8 +50,13 @@ func New(b Backend) (*Device, error) {
 	return d, nil
 }
 
-// Modules reads the kernels of package shaders and returns the file of each, by the kernel's name.
-func Modules() (map[string]*msl.Module, error) {
+// Modules returns the files of package shaders by the names of their kernels. They are read once and
+// serve all devices: nobody changes them.
+func Modules() (map[string]*msl.Module, error) { return modules() }
+
+var modules = sync.OnceValues(readModules)
+
+func readModules() (map[string]*msl.Module, error) {
 	files, err := shaders.Files()
 	if err != nil {
 		return nil, err
