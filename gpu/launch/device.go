@@ -50,8 +50,8 @@ func New(b Backend) (*Device, error) {
 	return d, nil
 }
 
-// Modules returns the files of package shaders by the names of their kernels. They are read once and
-// serve all devices: nobody changes them.
+// Modules returns the files of package shaders by the names of their kernels. They are read once
+// and serve all devices: nobody changes them.
 func Modules() (map[string]*msl.Module, error) { return modules() }
 
 var modules = sync.OnceValues(readModules)
