@@ -249,8 +249,14 @@ func TestHostsComeAndGo(t *testing.T) {
 			relays[r.IntN(2)].set(kind == 0, kind == 1)
 		}
 	})
+	// Chance decides which connection suffers when: an ask has to fail, and each host to compute.
+	shown := func() bool {
+		h := statsOf(t, e).Hosts
+		return h[0].Failed+h[1].Failed > 0 && h[0].Uses > 0 && h[1].Uses > 0
+	}
 	slowest := time.Duration(0)
-	for range rounds {
+	texts := 0
+	for ; texts < rounds || texts < 25*rounds && !shown(); texts++ {
 		began := time.Now()
 		got, err := transcript(sequence(t, e), text, tokens)
 		if err != nil {
@@ -267,10 +273,10 @@ func TestHostsComeAndGo(t *testing.T) {
 	}
 	connected(t, e, 2)
 	st := statsOf(t, e)
-	if st.Hosts[0].Failed+st.Hosts[1].Failed == 0 || st.Hosts[0].Uses == 0 || st.Hosts[1].Uses == 0 {
-		t.Errorf("no ask failed, or nothing was computed; the test shows nothing: %+v", st.Hosts)
+	if !shown() {
+		t.Errorf("no ask failed, or a host computed nothing; the test shows nothing: %+v", st.Hosts)
 	}
-	t.Logf("%d conversations, %+v; the slowest took %v a token", rounds, st.Hosts, slowest)
+	t.Logf("%d conversations, %+v; the slowest took %v a token", texts, st.Hosts, slowest)
 }
 
 // tokenFile writes a token.
