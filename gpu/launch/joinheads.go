@@ -316,7 +316,7 @@ func (x *encoder) headVectors(op gpu.Op, h *headJoin) {
 	}
 	x.begin(op, "head_vectors", quads, flag(wide), flag(h.interleaved), flag(kv8))
 	if h.append != nil {
-		x.tableAt(table(x, x.appendRows(h.append.Segments, false)))
+		x.tableAt(table(x, x.appendRows(h.append.Segments)))
 	} else {
 		x.views(gpu.View{})
 	}
