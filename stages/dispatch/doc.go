@@ -14,5 +14,10 @@
 // commands are used again. Copies of states are urgent too: no step that is under way writes to
 // what they read or to what they make, and every step that comes later sees them.
 //
+// A device may be several (gpu.Split). Dispatch then has a part for each, with the layers that this
+// device computes, and what of states and scratch memory lies there. Where a part's layers begin,
+// the rows move to it. A wave may also bring answers of expert hosts, which are uploaded to where
+// the device's own would be.
+//
 // To add a message, add a case to Core.Step; package stages has the other steps.
 package dispatch

@@ -9,7 +9,7 @@ import (
 )
 
 // part is the layers that one device computes, and what of every state lies in its memory. A device
-// that is no gpu.Split has one part, of all layers.
+// that is not a gpu.Split has one part, with all layers.
 type part struct {
 	index      int
 	dev        gpu.Device
