@@ -1,7 +1,6 @@
 package modelfiles
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -113,8 +112,10 @@ func Experts(w Where) (*expertfile.File, error) {
 
 func openPacked(w Where, m *model.Config) (*expertfile.File, error) {
 	switch {
+	case w.Partial && w.ExpertsDir != "":
+		return expertfile.OpenPartialIn(w.ExpertsDir, m)
 	case w.Partial:
-		return expertfile.OpenPartial(cmp.Or(w.ExpertsDir, w.Path), m, w.ExpertsDir != "")
+		return expertfile.OpenPartial(w.Path, m)
 	case w.ExpertsDir != "":
 		return expertfile.OpenIn(w.ExpertsDir, m)
 	}
