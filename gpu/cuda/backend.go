@@ -163,6 +163,25 @@ func (b *backend) bind() (unbind func(), err error) {
 	return runtime.UnlockOSThread, nil
 }
 
+// enter is bind for what makes something new: it also locks the backend, which must not be closed.
+// What enter did is undone by leave.
+func (b *backend) enter() (leave func(), err error) {
+	unbind, err := b.bind()
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	leave = func() {
+		b.mu.Unlock()
+		unbind()
+	}
+	if b.closed {
+		leave()
+		return nil, gpu.ErrClosed
+	}
+	return leave, nil
+}
+
 // check returns nil for success, else an *Error, or the reason why the context is spoiled if that
 // is known: then this call is not to blame.
 func (b *backend) check(r result, function, doing string) error {

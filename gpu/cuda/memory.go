@@ -74,16 +74,11 @@ func (b *backend) NewMemory(n int) (launch.Memory, error) {
 }
 
 func (b *backend) newMemory(n int) (*memory, error) {
-	unbind, err := b.bind()
+	leave, err := b.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer unbind()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, gpu.ErrClosed
-	}
+	defer leave()
 	if err := b.cause(); err != nil {
 		return nil, err
 	}
@@ -118,16 +113,11 @@ func (b *backend) newMemory(n int) (*memory, error) {
 // device's own. Memory that is mapped read-only cannot be pinned by most drivers; weights of files
 // are copied to the device instead.
 func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
-	unbind, err := b.bind()
+	leave, err := b.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer unbind()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, gpu.ErrClosed
-	}
+	defer leave()
 	doing := fmt.Sprintf("wrapping %d bytes of host memory", len(mem))
 	m, p := &memory{b: b, host: mem, kind: registeredMemory}, unsafe.Pointer(unsafe.SliceData(mem))
 	if err := b.check(b.d.hostRegister(p, uint64(len(mem)), hostRegisterMapped), "cuMemHostRegister_v2", doing); err != nil {
@@ -142,16 +132,11 @@ func (b *backend) Wrap(mem []byte) (launch.Memory, error) {
 
 // newPinned returns n bytes of host memory that copies reach directly.
 func (b *backend) newPinned(n int) (*memory, error) {
-	unbind, err := b.bind()
+	leave, err := b.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer unbind()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, gpu.ErrClosed
-	}
+	defer leave()
 	doing := fmt.Sprintf("%d bytes of pinned host memory", n)
 	var at unsafe.Pointer
 	r := b.d.hostAlloc(&at, uint64(n), hostAllocPortable|hostAllocMapped)

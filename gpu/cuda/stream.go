@@ -57,16 +57,11 @@ var _ launch.Marker = (*stream)(nil)
 
 // NewStream returns a stream; its Close ends it.
 func (b *backend) NewStream() (launch.Stream, error) {
-	unbind, err := b.bind()
+	leave, err := b.enter()
 	if err != nil {
 		return nil, err
 	}
-	defer unbind()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, gpu.ErrClosed
-	}
+	defer leave()
 	s := &stream{b: b, graphs: graphs{seed: maphash.MakeSeed(), known: make(map[uint64]*graph)}}
 	if err := b.check(b.d.streamCreate(&s.handle, streamNonBlocking), "cuStreamCreate", ""); err != nil {
 		return nil, err
