@@ -176,15 +176,15 @@ func TestDemoRouting(t *testing.T) {
 	for i, l := range st.Layers {
 		check("share of the last token's experts", i, float64(l.SamePicks)/float64(l.Picks), ref.Routing.HitLastToken[i])
 		if i > 0 {
-			check("share foretold by the layer before", i, share(l.AheadHits, l.AheadPicks), ref.Routing.HitPrevLayerGate[i-1])
+			check("share predicted by the layer before", i, share(l.AheadHits, l.AheadPicks), ref.Routing.HitPrevLayerGate[i-1])
 		}
 		// the reference has no figures of it; it knows less than one layer before does, and far
 		// more than chance
 		if i > 1 {
 			one, two := share(l.AheadHits, l.AheadPicks), share(l.TwoAheadHits, l.TwoAheadPicks)
-			t.Logf("layer %d: %.4f foretold one layer before, %.4f two", i, one, two)
+			t.Logf("layer %d: %.4f predicted one layer before, %.4f two", i, one, two)
 			if !(two < one && two > 0.4) {
-				t.Errorf("layer %d: %.4f foretold two layers before, want from 0.4 to the %.4f of one layer before", i, two, one)
+				t.Errorf("layer %d: %.4f predicted two layers before, want from 0.4 to the %.4f of one layer before", i, two, one)
 			}
 		}
 		uses := slices.Sorted(slices.Values(l.Uses))

@@ -52,7 +52,7 @@ func TestFill(t *testing.T) {
 	}
 	// of the first layer's rows, before whose wave nobody knows
 	if asked+later > 2*3*int64(info.TopK) {
-		t.Errorf("%d and %d picks were foretold by routers, although nothing had to be read", asked, later)
+		t.Errorf("%d and %d picks were predicted by routers, although nothing had to be read", asked, later)
 	}
 	few := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: int64(info.Slots-1) * int64((info.SlotBytes+4095)/4096*4096)})
 	time.Sleep(20 * time.Millisecond)

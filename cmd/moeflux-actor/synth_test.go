@@ -79,7 +79,7 @@ func overwrite(t *testing.T, dir, tensor string) {
 }
 
 // Without a directory it says what a model would do, and writes nothing.
-func TestSynthForetells(t *testing.T) {
+func TestSynthPredicts(t *testing.T) {
 	shape, err := synth.Named("qwen3-30b-a3b")
 	if err != nil {
 		t.Fatal(err)

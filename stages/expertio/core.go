@@ -287,7 +287,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].any()
 	}
 	for i := range c.slots.all {
-		if f := &c.slots.all[i]; f.foretold {
+		if f := &c.slots.all[i]; f.predicted {
 			s.Layers[f.key/c.cfg.Experts].PrefetchHeld++
 		}
 	}

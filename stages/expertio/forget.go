@@ -26,7 +26,7 @@ func (c *Core) forgetExperts(m *stages.ForgetExperts, out *stages.Outbox) {
 // empty frees a slot whose expert is not in use. A speculative read that was never used counts as
 // wasted, but speculation is not judged by it.
 func (c *Core) empty(id stages.SlotID) {
-	if s := c.slots.at(id); s.foretold {
+	if s := c.slots.at(id); s.predicted {
 		c.layers[s.key/c.cfg.Experts].PrefetchWasted++
 	}
 	c.slots.clear(id)

@@ -48,7 +48,7 @@ func (c *Core) noteUse(l *load, use int, id stages.SlotID, found record.Found) {
 	if c.cfg.Mapped {
 		r.Slot = -1
 	}
-	if id != none && c.slots.at(id).foretold {
+	if id != none && c.slots.at(id).predicted {
 		r.Hint = c.slots.at(id).request.hint
 	}
 	c.notes.log.Uses.Add(r)
@@ -115,7 +115,7 @@ func (p *slots) evicted(id stages.SlotID) {
 	layer := s.key / p.experts
 	p.evictions[layer]++
 	r := record.Eviction{AtNS: p.notes.now, Layer: int32(layer), Expert: int32(s.key % p.experts), Slot: int32(id)}
-	if s.foretold {
+	if s.predicted {
 		r.Unused = 1
 	}
 	p.notes.log.Evictions.Add(r)

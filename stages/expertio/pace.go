@@ -102,8 +102,8 @@ func (p *pace) ended(demand bool) {
 	}
 }
 
-// foretold notes a hint and returns what room needs to know about it.
-func (p *pace) foretold(m *stages.PrefetchExperts) due {
+// predicted notes a hint and returns what room needs to know about it.
+func (p *pace) predicted(m *stages.PrefetchExperts) due {
 	d := due{sentNS: m.SentNS, step: m.ID, wraps: m.Ahead > m.Layer, crowd: crowd(m.Batch)}
 	p.layers[m.Layer].hints[min(m.Ahead, farAhead)] = d
 	return d

@@ -29,14 +29,14 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
 		return err
 	}
-	st, due, of := &c.layers[m.Layer], c.pace.foretold(m), side(&m.Step)
+	st, due, of := &c.layers[m.Layer], c.pace.predicted(m), side(&m.Step)
 	rank := stages.RankOf(of == policy.Urgent, true)
 	room, cost := c.pace.room(m, due, c.reading.guessed(rank)), c.pace.cost()
 	first := len(c.reads)
 	c.notes.hints++
 	for i, e := range m.Experts {
 		key, chance := m.Layer*c.cfg.Experts+int(e), float64(m.Chances[i])
-		c.slots.foretell(of, key, m.Chances[i])
+		c.slots.predict(of, key, m.Chances[i])
 		if _, ok := c.slots.find(key); ok || c.elsewhere(key) {
 			continue
 		}
@@ -67,7 +67,7 @@ func (c *Core) guess(m *stages.PrefetchExperts, key int, rank stages.Rank) bool 
 	}
 	c.countWasted(wasted)
 	s := c.slots.at(id)
-	s.foretold, s.guessed, s.speculative = true, side(&m.Step), true
+	s.predicted, s.guessed, s.speculative = true, side(&m.Step), true
 	c.reads = append(c.reads, c.readInto(id, rank, c.notes.guess(m.ID, m.Ahead > m.Layer)))
 	return true
 }
@@ -89,17 +89,17 @@ func countGuess(v record.Verdict, st *stages.LayerStats) {
 // checkHint reports a hint about a layer or an expert that does not exist.
 func (c *Core) checkHint(m *stages.PrefetchExperts) error {
 	if m.Layer < 0 || m.Layer >= c.cfg.Layers || m.Ahead < 0 {
-		return fmt.Errorf("expertio: experts are foretold for %v, %d layers ahead, of a model with %d layers", &m.Step, m.Ahead, c.cfg.Layers)
+		return fmt.Errorf("expertio: experts are predicted for %v, %d layers ahead, of a model with %d layers", &m.Step, m.Ahead, c.cfg.Layers)
 	}
 	if len(m.Chances) != len(m.Experts) {
-		return fmt.Errorf("expertio: %d experts are foretold for %v with %d chances", len(m.Experts), &m.Step, len(m.Chances))
+		return fmt.Errorf("expertio: %d experts are predicted for %v with %d chances", len(m.Experts), &m.Step, len(m.Chances))
 	}
 	for i, e := range m.Experts {
 		if e < 0 || int(e) >= c.cfg.Experts {
-			return fmt.Errorf("expertio: expert %d of %d is foretold for %v", e, c.cfg.Experts, &m.Step)
+			return fmt.Errorf("expertio: expert %d of %d is predicted for %v", e, c.cfg.Experts, &m.Step)
 		}
 		if chance := m.Chances[i]; !(chance > 0 && chance <= 1) {
-			return fmt.Errorf("expertio: expert %d is foretold for %v with a chance of %v", e, &m.Step, chance)
+			return fmt.Errorf("expertio: expert %d is predicted for %v with a chance of %v", e, &m.Step, chance)
 		}
 	}
 	return nil
@@ -108,11 +108,11 @@ func (c *Core) checkHint(m *stages.PrefetchExperts) error {
 // countUsed counts the first use of an expert that was read for a prediction.
 func (c *Core) countUsed(id stages.SlotID, st *stages.LayerStats) {
 	s := c.slots.at(id)
-	if !s.foretold {
+	if !s.predicted {
 		return
 	}
 	p := &c.pauses[s.key/c.cfg.Experts][s.guessed]
-	s.foretold = false
+	s.predicted = false
 	if s.state == filling {
 		st.PrefetchLate++
 		p.saved[0] += lateSaves
@@ -138,7 +138,7 @@ var noWaste = waste{key: -1}
 
 // waste returns what goes to waste if the slot's expert leaves now.
 func (s *slot) waste() waste {
-	if !s.foretold {
+	if !s.predicted {
 		return noWaste
 	}
 	return waste{s.key, s.guessed}

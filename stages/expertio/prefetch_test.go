@@ -44,7 +44,7 @@ func (r *reader) step(m stages.Message, after int64) []stages.Read {
 	return reads
 }
 
-// hint foretells and returns the experts that are read.
+// hint predicts and returns the experts that are read.
 func (r *reader) hint(layer, ahead int, experts []int32, chances []float32) ([]int32, []stages.Read) {
 	r.t.Helper()
 	step := stages.Step{ID: 1, Layer: layer, Batch: &stages.Batch{Rows: make([]stages.Row, 1), Segments: []stages.Segment{{Rows: 1}}, Costs: make([]stages.Cost, 1)}}
@@ -64,7 +64,7 @@ func (r *reader) end(reads []stages.Read, each int64) {
 	}
 }
 
-// TestWorth foretells experts before there is experience: time suffices, and what is wasted costs a
+// TestWorth predicts experts before there is experience: time suffices, and what is wasted costs a
 // quarter of a read, so a chance of more than one in five is worth it.
 func TestWorth(t *testing.T) {
 	r := newReader(t, Config{Layers: 1, Experts: 16, Slots: 8, WaveSlots: 2, RingDepth: 1})
@@ -78,8 +78,8 @@ func TestWorth(t *testing.T) {
 }
 
 // TestRoom teaches the core that a read takes 1 ms and that layer 2 is due 3.5 ms after it was
-// foretold: three reads and half a one fit, less those under way, and half a read must be likely to
-// be worth it.
+// predicted: three reads and half a one fit, less those under way, and half a read must be likely
+// to be worth it.
 func TestRoom(t *testing.T) {
 	const ms = 1_000_000
 	r := newReader(t, Config{Layers: 3, Experts: 32, Slots: 64, WaveSlots: 2, RingDepth: 1})
@@ -155,7 +155,7 @@ func TestDemandPutsOff(t *testing.T) {
 	}
 }
 
-// TestLikelierStays fills a pool with foretold experts: less likely ones do not push them out,
+// TestLikelierStays fills a pool with predicted experts: less likely ones do not push them out,
 // likelier ones do, and what is pushed out unused is wasted.
 func TestLikelierStays(t *testing.T) {
 	r := newReader(t, Config{Layers: 2, Experts: 8, Slots: 4, WaveSlots: 1, RingDepth: 1})

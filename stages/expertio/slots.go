@@ -23,8 +23,8 @@ type slot struct {
 	state       state
 	speculative bool        // being read for a prediction, or warm
 	rank        stages.Rank // while filling: of the read
-	foretold    bool        // read for a prediction and not used since
-	guessed     policy.Side // if foretold: of the step that it was read for
+	predicted   bool        // read for a prediction and not used since
+	guessed     policy.Side // if predicted: of the step that it was read for
 	late        bool        // being read, and the read was reported not to end
 	warm        bool        // being read because earlier runs used the expert
 	doomed      bool        // being read, and to be emptied when read unless a load waits by then
@@ -161,8 +161,8 @@ func (p *slots) routed(side policy.Side, layer, rows int, uses []stages.ExpertUs
 	}
 }
 
-// foretell tells the order the chance that an expert is picked at its layer's next turn.
-func (p *slots) foretell(side policy.Side, key int, chance float32) {
+// predict tells the order the chance that an expert is picked at its layer's next turn.
+func (p *slots) predict(side policy.Side, key int, chance float32) {
 	if p.order != nil {
 		p.order.Expect(side, key, float64(chance))
 	}
@@ -175,7 +175,7 @@ func (p *slots) take(key int) (id stages.SlotID, wasted waste, ok bool) {
 		return id, wasted, ok
 	}
 	s := p.at(id)
-	s.state, s.key, s.foretold, s.speculative, s.warm = filling, key, false, false, false
+	s.state, s.key, s.predicted, s.speculative, s.warm = filling, key, false, false, false
 	s.doomed, s.recalled, s.late, s.owed = false, false, false, nothing
 	s.gen++
 	p.byKey[key] = int32(id) + 1
@@ -188,7 +188,7 @@ func (p *slots) giveUp() (id stages.SlotID, wasted waste, ok bool) {
 		return id, wasted, ok
 	}
 	s := p.at(id)
-	s.state, s.key, s.foretold = gone, -1, false
+	s.state, s.key, s.predicted = gone, -1, false
 	p.gone = append(p.gone, id)
 	return id, wasted, true
 }
@@ -239,7 +239,7 @@ func (p *slots) clear(id stages.SlotID) {
 	p.byKey[s.key] = 0
 	p.residents--
 	p.evicted(id)
-	s.state, s.key, s.foretold, s.doomed = free, -1, false, false
+	s.state, s.key, s.predicted, s.doomed = free, -1, false, false
 	p.rest(id)
 }
 
@@ -279,7 +279,7 @@ func (p *slots) filled(id stages.SlotID) {
 func (p *slots) spoil(id stages.SlotID) {
 	s := p.at(id)
 	p.byKey[s.key] = 0
-	s.state, s.key, s.foretold, s.speculative, s.warm, s.doomed = free, -1, false, false, false, false
+	s.state, s.key, s.predicted, s.speculative, s.warm, s.doomed = free, -1, false, false, false, false
 	s.waiting = dropAll(s.waiting)
 	p.rest(id)
 }

@@ -30,9 +30,9 @@ type Core struct {
 	rule chooser // turns scores ahead into picks
 
 	last  *lastToken
-	gates [2]predictor // by the router input one and two layers before
-	open  []*foretold  // for layers that are not routed yet
-	spare []*foretold
+	gates [2]predictor  // by the router input one and two layers before
+	open  []*prediction // for layers that are not routed yet
+	spare []*prediction
 
 	layers  []stages.LayerStats // the fields that are the router's
 	rows    []int64             // [layers], rows that were routed
@@ -174,7 +174,7 @@ func (c *Core) remember(m *stages.PicksReady, plan *stages.RoutePlan) {
 	for _, e := range plan.Picks {
 		st.Uses[e]++
 	}
-	c.settle(m.ID, m.Layer, func(f *foretold) { c.learnAhead(f, plan) })
+	c.settle(m.ID, m.Layer, func(f *prediction) { c.learnAhead(f, plan) })
 	for _, g := range m.Batch.Segments {
 		p := c.pastOf(g.Seq)
 		before := p.picks[m.Layer]
@@ -203,7 +203,7 @@ func (c *Core) pastOf(seq stages.SeqID) *past {
 
 // learnPast learns from one row and returns how many of its experts the row before picked too.
 func (c *Core) learnPast(layer int, before, now []int32) (same int64) {
-	c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: before})
+	c.guesses = c.last.predict(c.guesses[:0], sight{layer: layer, past: before})
 	c.marked(now, func() {
 		c.last.learn(layer, c.guesses, c.mark)
 		for _, e := range before {
@@ -216,7 +216,7 @@ func (c *Core) learnPast(layer int, before, now []int32) (same int64) {
 }
 
 // learnAhead learns, row by row, from what was predicted for a layer.
-func (c *Core) learnAhead(f *foretold, plan *stages.RoutePlan) {
+func (c *Core) learnAhead(f *prediction, plan *stages.RoutePlan) {
 	k, st := c.cfg.TopK, &c.layers[f.layer]
 	tried, right := &st.AheadPicks, &st.AheadHits
 	if f.ahead == 2 {

@@ -85,7 +85,7 @@ func (c *Core) send(s stages.Step, layer, ahead int, out *stages.Outbox) {
 // beginLayer predicts what can be predicted without scores: the layer Config.Ahead layers on and,
 // when a step begins, all layers up to there. A prompt beside a text that decodes is predicted one
 // layer ahead: nearly all experts of a layer are in its hint, they take the place of what the text
-// will use, and what they foretell may not leave.
+// will use, and what they predict may not leave.
 func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *Core) asBefore(s *stages.Step, layer int) {
 		if p == nil || p.step > s.ID || p.step == s.ID && p.layer >= layer {
 			continue
 		}
-		c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: p.picks[layer]})
+		c.guesses = c.last.predict(c.guesses[:0], sight{layer: layer, past: p.picks[layer]})
 		c.union.add(c.guesses)
 	}
 }
@@ -147,7 +147,7 @@ func (c *Core) again(m *stages.PicksReady, out *stages.Outbox) {
 	}
 	for layer := c.cfg.First; layer < min(c.cfg.First+c.cfg.Ahead, c.cfg.Layers); layer++ {
 		for _, g := range m.Batch.Segments {
-			c.guesses = c.last.foretell(c.guesses[:0], sight{layer: layer, past: c.past[g.Seq].picks[layer]})
+			c.guesses = c.last.predict(c.guesses[:0], sight{layer: layer, past: c.past[g.Seq].picks[layer]})
 			c.union.add(c.guesses)
 		}
 		c.send(m.Step, layer, c.cfg.Layers-m.Layer+layer, out)
@@ -160,7 +160,7 @@ func (c *Core) describe(m *stages.DescribePredictions, out *stages.Outbox) {
 	if m.Layer < c.cfg.First || m.Layer >= c.cfg.Layers {
 		a.Err = &stages.LayerError{Layer: m.Layer, First: c.cfg.First, Layers: c.cfg.Layers}
 	} else if p := c.past[m.Seq]; p != nil {
-		c.guesses = c.last.foretell(c.guesses[:0], sight{layer: m.Layer, past: p.picks[m.Layer]})
+		c.guesses = c.last.predict(c.guesses[:0], sight{layer: m.Layer, past: p.picks[m.Layer]})
 		for _, g := range c.guesses {
 			a.Predictions = append(a.Predictions, stages.Prediction{Expert: g.expert, Chance: g.chance})
 		}
@@ -168,8 +168,9 @@ func (c *Core) describe(m *stages.DescribePredictions, out *stages.Outbox) {
 	out.Answer(m.Caller, a)
 }
 
-// foretold is what scores ahead predicted for one layer of a step, kept until that layer is routed.
-type foretold struct {
+// prediction is what scores ahead predicted for one layer of a step, kept until that layer is
+// routed.
+type prediction struct {
 	step    stages.StepID
 	layer   int
 	ahead   int // layers, 1 or 2
@@ -177,7 +178,7 @@ type foretold struct {
 	ends    []int // [rows] in guesses
 }
 
-// scoresAhead foretells the next layers by their own routers' scores.
+// scoresAhead predicts the next layers by their own routers' scores.
 func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 	if err := c.check(m.Head()); err != nil {
 		return err
@@ -188,10 +189,10 @@ func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 		return fmt.Errorf("router: %d scores ahead for %v, want %d for each of at most %d layers behind it", len(m.Scores), &m.Step, n, len(c.gates))
 	}
 	for i := range layers {
-		f := c.newForetold()
+		f := c.newPrediction()
 		f.step, f.layer, f.ahead = m.ID, m.Layer+1+i, 1+i
 		wanted := c.cfg.NextGate && i < c.cfg.Ahead && len(m.Batch.Rows) <= c.cfg.AheadRows
-		c.foretell(f, m.Batch, m.Scores[i*n:(i+1)*n], wanted, out)
+		c.predict(f, m.Batch, m.Scores[i*n:(i+1)*n], wanted, out)
 		c.open = append(c.open, f)
 		if wanted {
 			c.send(m.Step, f.layer, f.ahead, out)
@@ -200,8 +201,8 @@ func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 	return nil
 }
 
-// foretell guesses row by row and, if wanted, adds the guesses to the union.
-func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted bool, out *stages.Outbox) {
+// predict guesses row by row and, if wanted, adds the guesses to the union.
+func (c *Core) predict(f *prediction, b *stages.Batch, scores []float32, wanted bool, out *stages.Outbox) {
 	e := c.cfg.Experts
 	for _, g := range b.Segments {
 		for r := g.Row; r < g.Row+g.Rows; r++ {
@@ -210,7 +211,7 @@ func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted b
 				s.past = p.picks[f.layer]
 			}
 			from := len(f.guesses)
-			f.guesses = c.gates[f.ahead-1].foretell(f.guesses, s)
+			f.guesses = c.gates[f.ahead-1].predict(f.guesses, s)
 			f.ends = append(f.ends, len(f.guesses))
 			if wanted {
 				c.union.add(f.guesses[from:])
@@ -222,10 +223,10 @@ func (c *Core) foretell(f *foretold, b *stages.Batch, scores []float32, wanted b
 	}
 }
 
-func (c *Core) newForetold() *foretold {
+func (c *Core) newPrediction() *prediction {
 	n := len(c.spare) - 1
 	if n < 0 {
-		return new(foretold)
+		return new(prediction)
 	}
 	f := c.spare[n]
 	c.spare = c.spare[:n]
@@ -235,7 +236,7 @@ func (c *Core) newForetold() *foretold {
 
 // settle removes what was predicted for a layer of a step, or for all its layers if layer is
 // negative. It calls f with each prediction first.
-func (c *Core) settle(id stages.StepID, layer int, f func(*foretold)) {
+func (c *Core) settle(id stages.StepID, layer int, f func(*prediction)) {
 	rest := c.open[:0]
 	for _, o := range c.open {
 		if o.step != id || layer >= 0 && o.layer != layer {

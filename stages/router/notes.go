@@ -30,7 +30,7 @@ func (c *Core) notePicks(s *stages.Step, layer int, picks []int32, out *stages.O
 }
 
 // noteRanks notes which experts scores ahead rank first for a row: its first guesses.
-func (c *Core) noteRanks(f *foretold, row int, guesses []guess, out *stages.Outbox) {
+func (c *Core) noteRanks(f *prediction, row int, guesses []guess, out *stages.Outbox) {
 	n := ranked(c.cfg.TopK, c.cfg.Experts)
 	r := record.Picks{Step: uint64(f.step), Layer: int32(f.layer), Row: int32(row), Ahead: uint8(f.ahead)}
 	c.noteRow(r, n, func(i int) int32 { return guesses[i].expert }, out)

@@ -6,8 +6,8 @@ import "slices"
 
 // predictor predicts what a row of a layer will pick.
 type predictor interface {
-	// foretell appends the experts that the row may pick, each once, with their chances.
-	foretell(dst []guess, s sight) []guess
+	// predict appends the experts that the row may pick, each once, with their chances.
+	predict(dst []guess, s sight) []guess
 	// learn learns which of one row's guesses were right; picked is [experts].
 	learn(layer int, guesses []guess, picked []bool)
 }
@@ -99,14 +99,14 @@ func newBoth(layers, experts, k, ahead int, rule *chooser) *both {
 	return p
 }
 
-func (p *lastToken) foretell(dst []guess, s sight) []guess {
+func (p *lastToken) predict(dst []guess, s sight) []guess {
 	for rank, e := range s.past {
 		dst = append(dst, p.guess(s.layer, e, rank, rank))
 	}
 	return dst
 }
 
-func (p *nextGate) foretell(dst []guess, s sight) []guess {
+func (p *nextGate) predict(dst []guess, s sight) []guess {
 	route.TopK(p.rule.rank(s.layer, s.scores), p.top)
 	for rank, e := range p.top {
 		dst = append(dst, p.guess(s.layer, e, rank, rank))
@@ -114,7 +114,7 @@ func (p *nextGate) foretell(dst []guess, s sight) []guess {
 	return dst
 }
 
-func (p *both) foretell(dst []guess, s sight) []guess {
+func (p *both) predict(dst []guess, s sight) []guess {
 	route.TopK(p.rule.rank(s.layer, s.scores), p.top)
 	for rank, e := range p.top {
 		past := notPicked

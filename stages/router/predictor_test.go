@@ -62,10 +62,10 @@ func TestGuesses(t *testing.T) {
 			return int(a - b)
 		})
 		best = best[:min(2*k, experts)]
-		if got := expertsOf(newLastToken(2, k).foretell(nil, s)); !slices.Equal(got, past) {
+		if got := expertsOf(newLastToken(2, k).predict(nil, s)); !slices.Equal(got, past) {
 			t.Fatalf("last token: %v, want %v", got, past)
 		}
-		if got := expertsOf(newNextGate(2, experts, k, 1, &rule).foretell(nil, s)); !slices.Equal(got, best) {
+		if got := expertsOf(newNextGate(2, experts, k, 1, &rule).predict(nil, s)); !slices.Equal(got, best) {
 			t.Fatalf("next gate: %v, want %v", got, best)
 		}
 		want := slices.Clone(best)
@@ -74,7 +74,7 @@ func TestGuesses(t *testing.T) {
 				want = append(want, e)
 			}
 		}
-		guesses := newBoth(2, experts, k, 2, &rule).foretell(nil, s)
+		guesses := newBoth(2, experts, k, 2, &rule).predict(nil, s)
 		if got := expertsOf(guesses); !slices.Equal(got, want) {
 			t.Fatalf("both: %v, want %v", got, want)
 		}

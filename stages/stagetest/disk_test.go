@@ -169,8 +169,8 @@ func (m *machine) pass(ns int64) error {
 	}
 }
 
-// token decodes one row. scores is [layers, experts]; ahead is of each of the next two layers what
-// their routers foretell of them.
+// token decodes one row. scores is [layers, experts]; one and two are the same as predicted one
+// layer ahead and two.
 func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int64) error {
 	b := &stages.Batch{Rows: []stages.Row{{Seq: 1, Pos: int32(id)}}, Segments: []stages.Segment{{Seq: 1, Rows: 1, Pos: id}}, Costs: make([]stages.Cost, 1)}
 	for layer := range scores {
@@ -216,7 +216,7 @@ func (m *machine) token(id int, scores, one, two [][]float32, mixNS, headNS int6
 }
 
 // routing draws scores of a text: of each expert a popularity, a part that stays from row to row
-// for a while, and one that is new. What routers foretell is the scores with noise added, twice as
+// for a while, and one that is new. What routers predict is the scores with noise added, twice as
 // much two layers ahead.
 type routing struct {
 	r       *rand.Rand
@@ -254,7 +254,7 @@ func (g *routing) next() (scores, one, two [][]float32) {
 }
 
 // TestSimulatedDisk decodes with slots for a quarter of the experts while reads and computing take
-// simulated time, with routers that foretell well, badly and not at all. Good predictors hide a
+// simulated time, with routers that predict well, badly and not at all. Good predictors hide a
 // good part of the waiting, bad ones cost next to nothing.
 func TestSimulatedDisk(t *testing.T) {
 	const (
@@ -296,7 +296,7 @@ func TestSimulatedDisk(t *testing.T) {
 					}
 					ns = float64(m.now-from) / tokens
 					busy := float64(m.diskNS-disk) / tokens
-					return ns, fmt.Sprintf("%6.1f ms a token, disk busy %4.1f %%; missing %d of %d; ahead: %d hits, %d late, %d wasted, %d declined, %d pauses; foretold %.2f, %.2f, row before %.2f",
+					return ns, fmt.Sprintf("%6.1f ms a token, disk busy %4.1f %%; missing %d of %d; ahead: %d hits, %d late, %d wasted, %d declined, %d pauses; predicted %.2f, %.2f, row before %.2f",
 						ns/1e6, 100*busy/ns, s.Misses, s.Hits+s.Misses, s.PrefetchHit, s.PrefetchLate, s.PrefetchWasted, s.PrefetchDeclined, s.PrefetchPauses,
 						float64(s.AheadHits)/float64(s.AheadPicks), float64(s.TwoAheadHits)/float64(s.TwoAheadPicks), float64(s.SamePicks)/float64(s.Picks))
 				}

@@ -57,7 +57,7 @@ func newBeside(t *testing.T, seed uint64, readNS float64) *beside {
 	return b
 }
 
-// row returns the row of a token. Its routers foretell without fail, as those of such models do.
+// row returns the row of a token. Its routers predict without fail, as those of such models do.
 func (b *beside) row(token int32) rowOf {
 	s := b.tokens[token]
 	if s == nil {

@@ -40,7 +40,7 @@ func smallWorld() world {
 	return world{meta: m, texts: 2, rows: 20, decode: 40, at: 1, seed: 1, disk: diskLaw{100_000, 500_000}, shared: true, thinksNS: 30_000}
 }
 
-// script makes texts: popular experts, some that stay from row to row, and routers that foretell
+// script makes texts: popular experts, some that stay from row to row, and routers that predict
 // with some noise.
 func (w *world) script() (*script, map[uint64]*step) {
 	r := rand.New(rand.NewPCG(w.seed, 1))
