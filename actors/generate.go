@@ -107,32 +107,75 @@ func (o *GenerateOptions) advance(token int32) (complete bool, err error) {
 	return o.Constraint.Complete(), nil
 }
 
+// choice chooses the tokens of a generation.
+type choice struct {
+	o       *GenerateOptions
+	sampler *sample.Sampler
+	logits  LogitsWanted
+	text    []int32 // that the repeat penalty looks at
+	read    int     // tokens of the text that were not chosen here
+}
+
+// choice returns how the tokens after a prompt are chosen. The options are valid.
+func (s *Sequence) choice(prompt []int32, o *GenerateOptions) *choice {
+	c := &choice{o: o, sampler: sample.New(o.Sampling), logits: LastLogits, text: slices.Concat(o.Earlier, prompt)}
+	c.read = len(c.text)
+	if o.LogProbs == nil && o.Constraint == nil && o.Sampling.Of(stages.BestOf(s.e.model.VocabSize)) {
+		c.logits = BestLogits
+	}
+	return c
+}
+
+// next chooses a token by the logits of an answer.
+func (c *choice) next(r *stages.ChunkEvaluated) (int32, error) {
+	read, made := c.text[:c.read], c.text[c.read:]
+	switch {
+	case c.logits == BestLogits:
+		return c.sampler.NextOf(sample.Best(r.Largest))
+	case c.o.Constraint != nil:
+		return c.sampler.NextWithin(c.o.Constraint, r.Logits, read, made)
+	}
+	return c.sampler.Next(r.Logits, read, made)
+}
+
+// describe writes the log-probabilities that the consumer wants of a token.
+func (c *choice) describe(r *stages.ChunkEvaluated, token int32) (err error) {
+	if c.o.LogProbs != nil {
+		*c.o.LogProbs, err = c.sampler.LogProbs(r.Logits, token, c.o.TopLogProbs)
+	}
+	return err
+}
+
+// firstChunk returns the chunk that reads a prompt: what the engine does not have of it, with
+// Resume.
+func (s *Sequence) firstChunk(ctx context.Context, prompt []int32, o *GenerateOptions, c Chunk) (Chunk, error) {
+	c.Tokens = prompt
+	if !o.Resume {
+		return c, nil
+	}
+	if len(o.Earlier) > 0 {
+		return c, errors.New("GenerateOptions.Resume takes the whole text as the prompt; leave Earlier empty")
+	}
+	n, err := s.resume(ctx, prompt, c.Until)
+	if err != nil {
+		return c, err
+	}
+	c.Tokens, c.Before, c.Remember = prompt[n:], n, true
+	return c, nil
+}
+
 // generate returns "" if the consumer broke out of the loop.
 func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptions, yield func(int32, error) bool) (StopReason, error) {
 	if err := o.Sampling.Validate(); err != nil {
 		return "", err
 	}
-	sampler := sample.New(o.Sampling)
-	text := slices.Concat(o.Earlier, prompt)
-	read := len(text)
-	wanted := LastLogits
-	if o.LogProbs == nil && o.Constraint == nil && o.Sampling.Of(stages.BestOf(s.e.model.VocabSize)) {
-		wanted = BestLogits
-	}
-	until := s.reaches(prompt, o)
+	c, until := s.choice(prompt, &o), s.reaches(prompt, o)
 	if o.MaxTokens > 0 { // whatever is left of it is for others when the text ends before
 		defer s.e.rt.GiveBack(&stages.TruncateSequence{Seq: s.id, Pos: math.MaxInt})
 	}
-	chunk := Chunk{Tokens: prompt, Logits: wanted, Until: until}
-	if o.Resume {
-		if len(o.Earlier) > 0 {
-			return "", errors.New("GenerateOptions.Resume takes the whole text as the prompt; leave Earlier empty")
-		}
-		n, err := s.resume(ctx, prompt, until)
-		if err != nil {
-			return "", err
-		}
-		chunk = Chunk{Tokens: prompt[n:], Logits: wanted, Before: n, Remember: true, Until: until}
+	chunk, err := s.firstChunk(ctx, prompt, &o, Chunk{Logits: c.logits, Until: until})
+	if err != nil {
+		return "", err
 	}
 	// the answer before; its logits are the sampler's until the next token is asked for
 	var spent *stages.ChunkEvaluated
@@ -144,30 +187,19 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		if err != nil {
 			return "", err
 		}
-		logits := r.Logits
 		spent = r
 		if n == 1 {
 			o.read(chunk.Before)
 		}
-		var token int32
-		switch {
-		case wanted == BestLogits:
-			token, err = sampler.NextOf(sample.Best(r.Largest))
-		case o.Constraint != nil:
-			token, err = sampler.NextWithin(o.Constraint, logits, text[:read], text[read:])
-		default:
-			token, err = sampler.Next(logits, text[:read], text[read:])
-		}
+		token, err := c.next(r)
 		if err != nil {
 			return "", err
 		}
 		if !o.IgnoreEOS && slices.Contains(s.e.model.EOSTokenIDs, token) {
 			return StopEOS, nil
 		}
-		if o.LogProbs != nil {
-			if *o.LogProbs, err = sampler.LogProbs(logits, token, o.TopLogProbs); err != nil {
-				return "", err
-			}
+		if err := c.describe(r, token); err != nil {
+			return "", err
 		}
 		complete, err := o.advance(token)
 		if err != nil {
@@ -184,7 +216,7 @@ func (s *Sequence) generate(ctx context.Context, prompt []int32, o GenerateOptio
 		case s.Len() >= s.e.info.Context:
 			return StopContext, nil
 		}
-		text = append(text, token)
-		chunk = Chunk{Tokens: text[len(text)-1:], Logits: wanted, Until: until}
+		c.text = append(c.text, token)
+		chunk = Chunk{Tokens: c.text[len(c.text)-1:], Logits: c.logits, Until: until}
 	}
 }
