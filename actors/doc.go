@@ -2,8 +2,9 @@
 // Info. It opens a model's files, chooses settings, wires the stages together, and closes
 // everything in order. What runs below it is in packages of its own: actors/runtime runs the stages
 // as actors, actors/expertmem has the memory of experts, their reads and the governor,
-// actors/parking keeps states that have no place in the device's memory, and actors/metering counts
-// where time goes.
+// actors/parking keeps states that have no place in the device's memory, actors/recall keeps what
+// is remembered of texts on disk, actors/remote asks expert hosts, and actors/metering counts where
+// time goes.
 //
 // Open makes an engine with an actor system of its own. Spawn makes one in the system of a host
 // service. Both give plain Go methods. A caller who would rather send messages sends them to
@@ -29,7 +30,7 @@
 //	slotRead.end, tell actors/expertmem/reads.go  sends ExpertsRead to expert-IO
 //	Core.expertsRead   stages/expertio/core.go  the slot is resident
 //	Core.sendWave      stages/expertio/send.go  WaveResident, with the slots, to dispatch
-//	Core.waveResident  stages/dispatch/layers.go  encodes each expert's products (bind.go), with
+//	Core.waveResident  stages/dispatch/waves.go  encodes each expert's products (bind.go), with
 //	Memory.View        actors/expertmem/slots.go  which says where a slot lies
 //	runExperts         gpu/host/experts.go  multiplies, by matmul.go, panels.go and panels_*.s
 //	Core.ticketDone    stages/combine  sends the slots home: SlotsReleased to expert-IO
@@ -45,6 +46,7 @@
 //	wiring.go    makes its memory, cores and actors, and connects them
 //	config.go    what a caller may set, choices.go what of; settings.go and memory.go make Info of it
 //	sequence.go  Sequence; evaluate.go, history.go, state.go and generate.go what it does
+//	split.go     divides the layers among several devices; hosts.go finds the expert hosts
 //	patience.go  calls that return though a file, a reader or a writer hangs
 //	profile.go   counts of use that outlast a run
 //

@@ -1,9 +1,10 @@
 // Package gpu is what the pipeline sees of a device that computes: memory (Device, Buffer, View),
 // work (the operations, collected in a Commands) and time (Queue, Ticket).
 //
-// A device is asynchronous. Submit hands a Commands to the queue and returns a
-// Ticket at once; the operations of one queue run in the order of submission and each sees what the
-// earlier ones wrote. The ticket completes later, from a goroutine of the device.
+// A device is asynchronous. Submit hands a Commands to the queue and returns a Ticket at once; the
+// operations of one queue run in the order of submission and each sees what the earlier ones wrote.
+// (A queue may run urgent Commands before others; each of the two kinds keeps its order.) The
+// ticket completes later, from a goroutine of the device. Several devices may be one (Split).
 //
 // Operations are plain structs that name views of buffers and carry their sizes. Each has a file,
 // and kind.go lists them. An operation's comment is its definition. Small host data (token ids, row
