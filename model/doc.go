@@ -7,5 +7,6 @@
 // Everything else goes by the Config that comes of it, and knows no family by name. A new one whose
 // mechanisms are there needs, beside that file, a row in internal/testmodel, which says again what
 // its checkpoints look like so that random ones are tried, a reference that another implementation
-// computed in internal/fixtures, and its name in README.md. What is not there yet is in missing.go.
+// computed in internal/fixtures, and a row in docs/models.md. What is not there yet is in
+// missing.go.
 package model
