@@ -106,7 +106,8 @@ func (s *Store) writeRows(ctx context.Context, in place, text []int32, l *lease)
 	}
 	name, rest := s.name(stretchName, in, text), slices.Clone(text[n:])
 	about := note{Scope: in.scope, After: last.name, At: n}
-	if err := s.put(ctx, name, &s.parts.rows, rowsFrom{l, s.parts.rowsLayers, n}, rest, about, last); err != nil {
+	c := content{shape: &s.parts.rows, rows: rowsFrom{l, s.parts.rowsLayers, n}, tokens: rest, about: about}
+	if err := s.put(ctx, name, c, last); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -118,17 +119,26 @@ func (s *Store) writeRows(ctx context.Context, in place, text []int32, l *lease)
 // position.
 func (s *Store) writeTip(ctx context.Context, last *stretch, text []int32, l *lease) error {
 	about := note{Scope: last.in.scope, Of: last.name, At: len(text)}
-	return s.put(ctx, s.name(tipName, last.in, text), &s.parts.state, rowsFrom{l, s.parts.stateLayers, 0}, s.parts.ofTip(text), about, last)
+	c := content{shape: &s.parts.state, rows: rowsFrom{l, s.parts.stateLayers, 0}, tokens: s.parts.ofTip(text), about: about}
+	return s.put(ctx, s.name(tipName, last.in, text), c, last)
+}
+
+// content is what a file is made of.
+type content struct {
+	shape  *snapshot.Shape
+	rows   rowsFrom
+	tokens []int32
+	about  note
 }
 
 // put writes a file, for which keep must stay.
-func (s *Store) put(ctx context.Context, name string, shape *snapshot.Shape, src snapshot.Source, tokens []int32, about note, keep *stretch) error {
-	raw, err := json.Marshal(about)
+func (s *Store) put(ctx context.Context, name string, c content, keep *stretch) error {
+	raw, err := json.Marshal(c.about)
 	if err != nil {
 		return err
 	}
-	how := snapshot.WriteOptions{Positions: len(tokens), Seal: &snapshot.Seal{Fingerprint: s.cfg.Identity, Tokens: tokens, Note: raw}}
-	size, err := snapshot.Size(shape, how)
+	how := snapshot.WriteOptions{Positions: len(c.tokens), Seal: &snapshot.Seal{Fingerprint: s.cfg.Identity, Tokens: c.tokens, Note: raw}}
+	size, err := snapshot.Size(c.shape, how)
 	if err != nil {
 		return err
 	}
@@ -136,7 +146,7 @@ func (s *Store) put(ctx context.Context, name string, shape *snapshot.Shape, src
 		return err
 	}
 	write := func(w io.Writer) error {
-		_, err := snapshot.Write(w, shape, src, how)
+		_, err := snapshot.Write(w, c.shape, c.rows, how)
 		return err
 	}
 	err = s.files.Put(ctx, name, write)
@@ -151,6 +161,6 @@ func (s *Store) put(ctx context.Context, name string, shape *snapshot.Shape, src
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found.drop(name) // a file of no use that had the name
-	s.found.add(file{name, size, time.Now()}, place{s.cfg.Identity, about.Scope}, tokens, about)
+	s.found.add(file{name, size, time.Now()}, place{s.cfg.Identity, c.about.Scope}, c.tokens, c.about)
 	return nil
 }
