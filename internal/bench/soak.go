@@ -68,6 +68,10 @@ type soak struct {
 	decoded, prompted atomic.Int64 // tokens since the last window
 	texts             atomic.Int64 // that are complete
 	over              atomic.Bool  // decode no further token
+
+	start  time.Time
+	length time.Duration // of a window
+	open   openWindow
 }
 
 // run soaks for d. If ctx ends earlier, run returns its error.
@@ -80,22 +84,22 @@ func (k *soak) run(ctx context.Context, d time.Duration) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	length, now := min(soakWindow, d/10), k.runner.host.Now
-	start, done := now(), make(chan error, 1)
-	w := startWindow(start)
+	now, done := k.runner.host.Now, make(chan error, 1)
+	k.length, k.start = min(soakWindow, d/10), now()
+	k.open = startWindow(k.start)
 	go func() { done <- together(ctx, k.r.Sequences, k.decode) }()
-	tick := time.NewTicker(min(length/4, soakTick))
+	tick := time.NewTicker(min(k.length/4, soakTick))
 	defer tick.Stop()
 	var failed error // of the watch
 	for {
 		select {
 		case <-tick.C:
 			t := now()
-			k.runner.host.progress("soak", int64(t.Sub(start).Seconds()), int64(d.Seconds()))
-			if t.Sub(start) >= d {
+			k.runner.host.progress("soak", int64(t.Sub(k.start).Seconds()), int64(d.Seconds()))
+			if t.Sub(k.start) >= d {
 				k.over.Store(true)
-			} else if t.Sub(w.start) >= length && failed == nil {
-				if w, failed = k.end(w, t); failed != nil {
+			} else if t.Sub(k.open.start) >= k.length && failed == nil {
+				if failed = k.end(t); failed != nil {
 					cancel()
 				}
 			}
@@ -103,22 +107,21 @@ func (k *soak) run(ctx context.Context, d time.Duration) error {
 			if failed != nil {
 				return failed
 			}
-			return k.finish(ctx, err, start, now(), w, length)
+			return k.finish(ctx, err, now())
 		}
 	}
 }
 
 // finish fills in the whole soak, which ended with err, and its last window.
-func (k *soak) finish(ctx context.Context, err error, start, now time.Time, w openWindow, length time.Duration) error {
-	k.r.Seconds, k.r.Texts = now.Sub(start).Seconds(), k.texts.Load()
+func (k *soak) finish(ctx context.Context, err error, now time.Time) error {
+	k.r.Seconds, k.r.Texts = now.Sub(k.start).Seconds(), k.texts.Load()
 	k.r.Tokens = k.decoded.Load()
 	for _, w := range k.r.Windows {
 		k.r.Tokens += w.Tokens
 	}
 	// A short last window would show nothing but chance.
-	if (err == nil || stopped(ctx, err)) && (2*now.Sub(w.start) >= length || len(k.r.Windows) == 0 && k.decoded.Load() > 0) {
-		_, failed := k.end(w, now)
-		err = errors.Join(err, failed)
+	if (err == nil || stopped(ctx, err)) && (2*now.Sub(k.open.start) >= k.length || len(k.r.Windows) == 0 && k.decoded.Load() > 0) {
+		err = errors.Join(err, k.end(now))
 	}
 	return err
 }
@@ -188,10 +191,11 @@ func startWindow(now time.Time) openWindow {
 	return openWindow{now, m.Mallocs}
 }
 
-// end measures a window, tells of it and begins the next one, in which its own few allocations
-// count.
-func (k *soak) end(w openWindow, now time.Time) (openWindow, error) {
-	next := startWindow(now)
+// end measures the open window, tells of it and begins the next one, in which its own few
+// allocations count.
+func (k *soak) end(now time.Time) error {
+	w, next := k.open, startWindow(now)
+	k.open = next
 	v := SoakWindow{Tokens: k.decoded.Swap(0), PromptTokens: k.prompted.Swap(0), Goroutines: runtime.NumGoroutine()}
 	v.Seconds, v.TokensPerSecond = figures.Speed(int(v.Tokens), w.start, now)
 	v.Allocations = float64(next.mallocs-w.mallocs) / float64(max(v.Tokens, 1))
@@ -204,8 +208,8 @@ func (k *soak) end(w openWindow, now time.Time) (openWindow, error) {
 	case err == nil:
 		v.Resident, v.Own = &resident.All, &resident.Own
 	case !errors.Is(err, sysmem.ErrUnknown):
-		return next, err
+		return err
 	}
 	k.r.Windows = append(k.r.Windows, v)
-	return next, k.watch.Window(k.r.elapsed(), &v)
+	return k.watch.Window(k.r.elapsed(), &v)
 }
