@@ -32,7 +32,7 @@ const (
 // commands is the command line. Each command has a Run(context.Context, *process.Invocation) error.
 type commands struct {
 	Run          runCmd          `cmd:"" help:"Generate text, streamed to stdout."`
-	Serve        serveCmd        `cmd:"" help:"Serve the model over HTTP, as clients of OpenAI's API expect it."`
+	Serve        serveCmd        `cmd:"" help:"Serve models over HTTP, for clients of OpenAI's and Anthropic's APIs."`
 	Convert      convertCmd      `cmd:"" help:"Convert a checkpoint into a packed model directory."`
 	Host         hostCmd         `cmd:"" help:"Compute experts of a model for engines that are started with --hosts."`
 	Certs        certsCmd        `cmd:"" help:"Make a small authority and certificates, by which hosts and engines know each other."`
