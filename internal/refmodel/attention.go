@@ -56,12 +56,43 @@ func headOf(rows [][]float64, h, width int) [][]float64 {
 
 // mix keeps the key and value of position p and returns the mixer's output there.
 func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []float64 {
-	c, hd, vd := f.cfg, f.a.HeadDim, f.a.ValueDim
-	q, k, v := s.mul(f.q, a), s.mul(f.k, a), s.mul(f.v, a)
+	q, k, v, gate := f.project(s, a, p)
+	kept.keys = append(kept.keys, k)
+	kept.values = append(kept.values, v)
+	s.see("q", q)
+	s.see("k", k)
+	s.see("v", v)
+	out := f.heads(q, kept, f.choose(s, kept, a, p), p)
+	s.see("heads", out)
+	if gate != nil {
+		s.see("q_gate", gate)
+		for i := range gate {
+			out[i] *= sigmoid(gate[i])
+		}
+		s.see("heads_gated", out)
+	}
+	if f.headGate != nil {
+		for h, g := range s.mul(f.headGate, a) {
+			for d := range f.a.ValueDim {
+				out[h*f.a.ValueDim+d] *= sigmoid(g)
+			}
+		}
+	}
+	out = s.mul(f.o, out)
+	if f.oBias != nil {
+		out = add(out, f.oBias)
+	}
+	return out
+}
+
+// project returns queries, keys and values of position p, normalised and rotated, and what gates
+// the heads' outputs, nil in models that have no such gate.
+func (f *fullAttention) project(s *State, a []float64, p int) (q, k, v, gate []float64) {
+	c, hd := f.cfg, f.a.HeadDim
+	q, k, v = s.mul(f.q, a), s.mul(f.k, a), s.mul(f.v, a)
 	if f.qBias != nil {
 		q, k, v = add(q, f.qBias), add(k, f.kBias), add(v, f.vBias)
 	}
-	var gate []float64
 	if c.AttnOutputGate {
 		// Per head: a query, then the gate of that head's output.
 		both := q
@@ -84,30 +115,36 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 	if !c.NormAfterRope {
 		q, k = f.turnHeads(q, p), f.turnHeads(k, p)
 	}
-	kept.keys = append(kept.keys, k)
-	kept.values = append(kept.values, v)
-	s.see("q", q)
-	s.see("k", kept.keys[len(kept.keys)-1])
-	s.see("v", v)
-	var blocks [][]int
-	if f.indexer != nil {
-		blocks = f.indexer.choose(s, kept, a, p)
-		var all []float64
-		for _, b := range blocks {
-			all = append(all, padded(b, c.IndexTopK)...)
-		}
-		s.see("positions", all)
+	return q, k, v, gate
+}
+
+// choose returns the blocks of positions that each key-value head attends to, nil without an
+// indexer: then it is all of them.
+func (f *fullAttention) choose(s *State, kept *layerState, a []float64, p int) [][]int {
+	if f.indexer == nil {
+		return nil
 	}
-	var out []float64
+	blocks := f.indexer.choose(s, kept, a, p)
+	var all []float64
+	for _, b := range blocks {
+		all = append(all, padded(b, f.cfg.IndexTopK)...)
+	}
+	s.see("positions", all)
+	return blocks
+}
+
+// heads returns what the heads give at position p.
+func (f *fullAttention) heads(q []float64, kept *layerState, blocks [][]int, p int) (out []float64) {
+	hd := f.a.HeadDim
 	first := 0 // of the positions that p attends to: with a window those from p-window+1 on
 	if f.a.Window > 0 {
 		first = max(0, len(kept.keys)-f.a.Window)
 	}
 	group := f.a.Heads / f.a.KVHeads
 	for h := range f.a.Heads {
-		keys, values := headOf(kept.keys[first:], h/group, hd), headOf(kept.values[first:], h/group, vd)
+		keys, values := headOf(kept.keys[first:], h/group, hd), headOf(kept.values[first:], h/group, f.a.ValueDim)
 		if blocks != nil {
-			chosen := positionsOf(blocks[h/group], c.IndexBlock, p+1)
+			chosen := positionsOf(blocks[h/group], f.cfg.IndexBlock, p+1)
 			keys, values = only(keys, chosen), only(values, chosen)
 		}
 		var sink []float64
@@ -116,29 +153,10 @@ func (f *fullAttention) mix(s *State, kept *layerState, a []float64, p int) []fl
 		}
 		out = append(out, attend(q[h*hd:(h+1)*hd], keys, values, 1/math.Sqrt(float64(hd)), sink...)...)
 	}
-	if c.ValueScale != 0 {
+	if f.cfg.ValueScale != 0 {
 		for i := range out {
-			out[i] *= float64(c.ValueScale)
+			out[i] *= float64(f.cfg.ValueScale)
 		}
-	}
-	s.see("heads", out)
-	if gate != nil {
-		s.see("q_gate", gate)
-		for i := range gate {
-			out[i] *= sigmoid(gate[i])
-		}
-		s.see("heads_gated", out)
-	}
-	if f.headGate != nil {
-		for h, g := range s.mul(f.headGate, a) {
-			for d := range vd {
-				out[h*vd+d] *= sigmoid(g)
-			}
-		}
-	}
-	out = s.mul(f.o, out)
-	if f.oBias != nil {
-		out = add(out, f.oBias)
 	}
 	return out
 }
