@@ -181,80 +181,83 @@ func (s *Sim) stamp(to stages.StageID, m stages.Message) {
 	}
 }
 
-// handle runs a core on a message and takes what it asks for.
+// handle runs a core on a message and does what it asks for.
 func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 	s.stamp(to, m)
 	s.out.NowNS = s.now()
+	err := s.step(to, m)
+	if err == nil {
+		err = s.perform(to)
+	}
+	if err != nil {
+		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+	}
+	s.out.Reset()
+	s.out.Spent().Handled(m)
+	return nil
+}
+
+// step runs a core on a message and compares its outbox, records and costs with what it was told.
+func (s *Sim) step(to stages.StageID, m stages.Message) error {
+	core := s.cfg.Cores[to]
 	s.costs.received(to, m)
 	if err := s.watch.received(to, m); err != nil {
-		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		return err
 	}
-	if err := s.cfg.Cores[to].Step(m, &s.out); err != nil {
-		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+	if err := core.Step(m, &s.out); err != nil {
+		return err
 	}
-	if b, ok := s.cfg.Cores[to].(interface{ Bounded() error }); ok {
+	if b, ok := core.(interface{ Bounded() error }); ok {
 		if err := b.Bounded(); err != nil {
-			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+			return err
 		}
 	}
 	if err := s.records.handled(to, m, &s.out); err != nil {
-		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		return err
 	}
 	for _, sent := range s.out.Sends {
 		s.costs.sent(sent.Msg)
 	}
 	s.watch.reads.sent(s.out.Sends)
-	if err := s.costs.check(&s.cfg.Cores); err != nil {
-		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
-	}
+	return s.costs.check(&s.cfg.Cores)
+}
+
+// perform does what the outbox of a stage asks for.
+func (s *Sim) perform(from stages.StageID) error {
 	for _, id := range s.out.Frees {
 		if err := s.watch.freed(id); err != nil {
-			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+			return err
 		}
 		if s.cfg.Free != nil {
 			s.cfg.Free(id)
 		}
 	}
 	if err := s.startReads(); err != nil {
-		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		return err
 	}
 	if err := s.startAsks(); err != nil {
-		return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+		return err
 	}
 	for _, p := range s.out.Parks {
 		if p.Do != stages.ParkForget {
 			s.parks = append(s.parks, p)
 		} else if err := s.cfg.Park(p); err != nil {
-			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+			return err
 		}
 	}
 	for _, a := range s.out.Awaits {
-		done := s.out.Spent().TicketDone(a.Step, a.ID)
-		last := func(err error) {
-			if done.Err == nil {
-				done.Err = err
-			}
-			s.loose = append(s.loose, stages.Send{To: to, Msg: done})
-		}
-		if a.After == nil {
-			a.Ticket.OnDone(last)
-			continue
-		}
-		a.After.OnDone(func(err error) {
-			done.Err = err
-			a.Ticket.OnDone(last)
-		})
+		s.await(from, a)
 	}
 	for _, m := range s.out.Sends {
-		if err := s.watch.sent(to, m); err != nil {
-			return fmt.Errorf("event %d, %s sends %T to %s: %w", s.Events, to, m.Msg, m.To, err)
+		if err := s.watch.sent(from, m); err != nil {
+			return fmt.Errorf("it sends %T to %s: %w", m.Msg, m.To, err)
 		}
-		s.links[to][m.To] = append(s.links[to][m.To], m.Msg)
+		s.links[from][m.To] = append(s.links[from][m.To], m.Msg)
 	}
 	for _, a := range s.out.Answers {
-		s.note(to.String(), "caller", a.Msg)
+		s.note(from.String(), "caller", a.Msg)
 		if err := s.watch.answers.answered(a); err != nil {
-			return fmt.Errorf("event %d, %T to %s: %w", s.Events, m, to, err)
+			return err
 		}
 	}
 	s.Answers = append(s.Answers, s.out.Answers...)
@@ -263,9 +266,26 @@ func (s *Sim) handle(to stages.StageID, m stages.Message) error {
 		s.lingers = append(s.lingers, round)
 	}
 	s.stint = s.stint || s.out.Stint > 0
-	s.out.Reset()
-	s.out.Spent().Handled(m)
 	return nil
+}
+
+// await has a stage told when its ticket is done, and the one before it if there is one.
+func (s *Sim) await(to stages.StageID, a stages.Await) {
+	done := s.out.Spent().TicketDone(a.Step, a.ID)
+	last := func(err error) {
+		if done.Err == nil {
+			done.Err = err
+		}
+		s.loose = append(s.loose, stages.Send{To: to, Msg: done})
+	}
+	if a.After == nil {
+		a.Ticket.OnDone(last)
+		return
+	}
+	a.After.OnDone(func(err error) {
+		done.Err = err
+		a.Ticket.OnDone(last)
+	})
 }
 
 // endPark lets the parking store take or fill a state.
