@@ -101,22 +101,28 @@ func (f *float4) found(rows, cols int) *found {
 	return &found{enc: recoded, rows: rows, cols: cols, weight: f.weight, codes: quant.NVFP4, recipe: r}
 }
 
-// takeFloat4 takes a matrix of NVFP4 with a scale of all: U8 codes of two inputs each, F8_E4M3
-// scales, and an F32 number in a tensor of which inverse says whether it divides.
-func takeFloat4(src *source, codes, scales, all string, rows, cols int, inverse bool) (*found, error) {
+// float4Names are the tensors of a matrix of NVFP4 with a scale of all: U8 codes of two inputs
+// each, F8_E4M3 scales, and an F32 number.
+type float4Names struct {
+	codes, scales, all string
+	divides            bool // the number of all
+}
+
+// takeFloat4 takes a matrix of NVFP4.
+func takeFloat4(src *source, of float4Names, rows, cols int) (*found, error) {
 	if cols%16 != 0 {
-		return nil, &SourceError{Tensor: codes, Got: fmt.Sprintf("%d inputs", cols), Want: "groups of 16"}
+		return nil, &SourceError{Tensor: of.codes, Got: fmt.Sprintf("%d inputs", cols), Want: "groups of 16"}
 	}
 	f := &float4{}
 	var err error
-	if f.weight, err = takeTyped(src, codes, safetensors.U8, []int{rows, cols / 2}); err != nil {
+	if f.weight, err = takeTyped(src, of.codes, safetensors.U8, []int{rows, cols / 2}); err != nil {
 		return nil, err
 	}
-	if f.scales, err = takeTyped(src, scales, safetensors.F8E4M3, []int{rows, cols / 16}); err != nil {
+	if f.scales, err = takeTyped(src, of.scales, safetensors.F8E4M3, []int{rows, cols / 16}); err != nil {
 		return nil, err
 	}
-	one, _ := src.peek(all)
-	if one, err = takeTyped(src, all, safetensors.F32, one.Shape); err != nil {
+	one, _ := src.peek(of.all)
+	if one, err = takeTyped(src, of.all, safetensors.F32, one.Shape); err != nil {
 		return nil, err
 	}
 	if one.Elements() != 1 {
@@ -128,7 +134,7 @@ func takeFloat4(src *source, codes, scales, all string, rows, cols int, inverse 
 		switch {
 		case err != nil:
 			return 0, err
-		case !inverse:
+		case !of.divides:
 			return v, nil
 		case 1/v-1/v != 0:
 			return 0, &SourceError{Tensor: one.Name, Got: fmt.Sprint(v), Want: "a number to divide by"}

@@ -50,7 +50,7 @@ func takeEncoded(src *source, name string, stack []int, rows, cols int, w wish) 
 	case t.DType == safetensors.F8E4M3 && len(stack) == 0:
 		return takeFloat8(src, name, rows, cols)
 	case t.DType == safetensors.U8 && len(stack) == 0 && src.has(full+"_scale_2"):
-		return takeFloat4(src, full, full+"_scale", full+"_scale_2", rows, cols, false)
+		return takeFloat4(src, float4Names{codes: full, scales: full + "_scale", all: full + "_scale_2"}, rows, cols)
 	}
 	if b := quant.BlockNamed(string(t.DType)); b != nil && (b.Len > 1 || src.gguf && t.DType == safetensors.F16) {
 		t, err := src.take(full, shape...)
@@ -149,7 +149,8 @@ func takeCompressed(src *source, packed safetensors.Tensor, name string, rows, c
 	scales, _ := src.peek(name + ".weight_scale")
 	switch {
 	case packed.DType == safetensors.U8 && scales.DType == safetensors.F8E4M3:
-		return takeFloat4(src, name+".weight_packed", name+".weight_scale", name+".weight_global_scale", rows, cols, true)
+		of := float4Names{codes: name + ".weight_packed", scales: name + ".weight_scale", all: name + ".weight_global_scale", divides: true}
+		return takeFloat4(src, of, rows, cols)
 	case packed.DType == safetensors.U8:
 		return takeBytes(src, name+".weight_packed", name+".weight_scale", rows, cols)
 	case scales.DType == safetensors.BF16 && !src.has(name+".weight_zero_point") && !src.has(name+".weight_g_idx"):
