@@ -1,6 +1,8 @@
 // What kernels of gpu/cuda/override are built with on the emulator, behind the prelude and in its
 // namespace: CUDA's names, and in place of ptx.cu what that does.
+#ifndef __clang__ // which does not have this warning, and warns of that
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __global__
