@@ -33,13 +33,13 @@ func openDevice(tb testing.TB) *Device {
 
 func TestConformance(t *testing.T) {
 	t.Setenv(testenv.Thorough, "1") // a GPU has time for every case
-	gputest.Run(t, openDevice(t))
+	gputest.Run(t, openDevice(t), 1)
 }
 
 // TestConformanceAligned runs the kernels that an engine runs: its operands are aligned.
 func TestConformanceAligned(t *testing.T) {
 	t.Setenv(testenv.Thorough, "1")
-	gputest.RunAligned(t, openDevice(t))
+	gputest.RunAligned(t, openDevice(t), 1)
 }
 
 func TestMarksConform(t *testing.T) { gputest.RunMarks(t, openDevice(t)) }

@@ -58,8 +58,8 @@ func TestKernelsCompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(testenv.Thorough, "1") // every case, for every kernel
-	t.Run("odd", func(t *testing.T) { gputest.Run(t, d) })
-	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d) })
+	t.Run("odd", func(t *testing.T) { gputest.Run(t, d, 1) })
+	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d, 1) })
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

@@ -46,8 +46,10 @@ func open(t testing.TB, order Order) gpu.Device {
 
 // TestConformance runs the suite in three orders of threads, which are about different faults: what
 // a thread reads before others wrote it shows in one of them. The shuffled one, which finds most,
-// runs by itself unless there is time.
+// runs by itself unless there is time. Then there is time for all cases, too: the kernels of a case
+// take the compiler up to a second.
 func TestConformance(t *testing.T) {
+	const oneIn = 6
 	orders := map[string]Order{"shuffled": Shuffled}
 	if testenv.Rounds(1, 1, 3) > 1 {
 		orders["up"], orders["down"] = Up, Down
@@ -55,12 +57,12 @@ func TestConformance(t *testing.T) {
 	for name, order := range orders {
 		t.Run("order="+name, func(t *testing.T) {
 			t.Parallel()
-			gputest.Run(t, open(t, order))
+			gputest.Run(t, open(t, order), oneIn)
 		})
 	}
 	t.Run("aligned", func(t *testing.T) {
 		t.Parallel()
-		gputest.RunAligned(t, open(t, Shuffled))
+		gputest.RunAligned(t, open(t, Shuffled), oneIn)
 	})
 }
 

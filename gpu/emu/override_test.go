@@ -112,6 +112,6 @@ func TestOverrides(t *testing.T) {
 		gputest.RunMultiplied(t, d)
 		return
 	}
-	t.Run("odd", func(t *testing.T) { gputest.Run(t, d) })
-	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d) })
+	t.Run("odd", func(t *testing.T) { gputest.Run(t, d, 1) })
+	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d, 1) })
 }

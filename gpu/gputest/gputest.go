@@ -42,11 +42,13 @@ func aloneCases() []aloneCase {
 	return append(list, aloneProducts()...)
 }
 
-// Run tests d. It makes its own buffers and queues and leaves d open. Unless testenv.Thorough is
-// set it leaves some cases out, see taken.
-func Run(t *testing.T, d gpu.Device) {
-	runCases(t, d, cases(), newSetup)
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), newSetup) })
+// Run tests d. It makes its own buffers and queues and leaves d open. It tries one case in oneIn of
+// each kind: more than 1 is for devices that take seconds for a case, such as those that build its
+// kernels for it alone. Unless testenv.Thorough is set it leaves more out, see taken; then it tries
+// all.
+func Run(t *testing.T, d gpu.Device, oneIn int) {
+	runCases(t, d, cases(), oneIn, newSetup)
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), oneIn, newSetup) })
 	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
 	t.Run("chosen", func(t *testing.T) { testAllChosen(t, d) })
 	t.Run("blocks", func(t *testing.T) { testAllBlocks(t, d) })
@@ -57,37 +59,38 @@ func Run(t *testing.T, d gpu.Device) {
 // RunAligned runs the same cases on operands that begin at multiples of 256 bytes, as those of an
 // engine do. A device may have kernels of its own for operands that vectors can be loaded from; in
 // Run, operands have no more than the alignment of their elements.
-func RunAligned(t *testing.T, d gpu.Device) {
-	runCases(t, d, cases(), newAligned)
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), newAligned) })
+func RunAligned(t *testing.T, d gpu.Device, oneIn int) {
+	runCases(t, d, cases(), oneIn, newAligned)
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), oneIn, newAligned) })
 }
 
-func runCases(t *testing.T, d gpu.Device, all []testCase, begin beginner) {
-	for _, c := range taken(t, all) {
+func runCases(t *testing.T, d gpu.Device, all []testCase, oneIn int, begin beginner) {
+	for _, c := range taken(t, all, oneIn) {
 		t.Run(c.name, func(t *testing.T) { c.run(begin(t, d, c.name)) })
 	}
 }
 
 // taken returns the cases that a test takes. Under testenv.Thorough it takes all. Otherwise it
-// takes one in three of those that look back over hundreds of positions, which take most of the
-// time, and one in four of what is multiplied. Under -short, as where a processor or kernels are
-// emulated, it takes one in eight of all, and one in twelve of experts, which need many kernels
-// each. Of each kind it takes at least one, and each variant and order of threads its own.
-func taken(t *testing.T, all []testCase) []testCase {
+// takes one in oneIn, or fewer: one in three of those that look back over hundreds of positions,
+// which take most of the time, and one in four of what is multiplied. Under -short, as where a
+// processor or kernels are emulated, it takes one in eight of all, and one in twelve of experts,
+// which need many kernels each. Of each kind it takes at least one, and each variant and order of
+// threads its own.
+func taken(t *testing.T, all []testCase, oneIn int) []testCase {
 	size, seen := map[string]int{}, map[string]int{}
 	for _, c := range all {
 		size[c.kind()]++
 	}
 	return slices.DeleteFunc(all, func(c testCase) bool {
 		kind := c.kind()
-		n := testenv.Rounds(8, 1, 1)
+		n := testenv.Rounds(8, oneIn, 1)
 		switch kind {
 		case "attention", "latentattention", "valuedim", "choose":
-			n = testenv.Rounds(8, 3, 1)
+			n = testenv.Rounds(8, max(3, oneIn), 1)
 		case "experts":
-			n = testenv.Rounds(12, 1, 1)
+			n = testenv.Rounds(12, oneIn, 1)
 		case "multiplied":
-			n = testenv.Rounds(8, 4, 1)
+			n = testenv.Rounds(8, max(4, oneIn), 1)
 		}
 		i := seen[kind]
 		seen[kind]++
@@ -108,8 +111,8 @@ func (c *testCase) kind() string {
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
 // says. Run tests the other operations.
 func RunRounded(t *testing.T, d gpu.Device) {
-	runCases(t, d, append(productCases(), roundedCases()...), newRounded)
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), newSetup) })
+	runCases(t, d, append(productCases(), roundedCases()...), 1, newRounded)
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), 1, newSetup) })
 }
 
 // productCases are those of products alone.
@@ -134,7 +137,7 @@ func newAligned(t testing.TB, d gpu.Device, name string) *setup {
 
 // RunMultiplied tests that rows which a device prepares for products where they are written have
 // the bits of rows that it does not. Run tests that among all else.
-func RunMultiplied(t *testing.T, d gpu.Device) { runCases(t, d, multipliedCases(), newAligned) }
+func RunMultiplied(t *testing.T, d gpu.Device) { runCases(t, d, multipliedCases(), 1, newAligned) }
 
 // Outputs runs every case on d and returns what it wrote, by case and operand: two devices that
 // promise the same bits, such as one with more threads, return the same. Whether the numbers are
@@ -150,7 +153,7 @@ func OutputsRounded(t *testing.T, d gpu.Device) map[string][]float32 {
 
 func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {
 	out := map[string][]float32{}
-	for _, c := range taken(t, all) {
+	for _, c := range taken(t, all, 1) {
 		t.Run(c.name, func(t *testing.T) {
 			s := begin(t, d, c.name)
 			s.unchecked = true

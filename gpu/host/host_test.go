@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	for _, variant := range Variants() {
 		for _, threads := range counts {
 			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) {
-				gputest.Run(t, openVariant(t, threads, variant))
+				gputest.Run(t, openVariant(t, threads, variant), 1)
 			})
 		}
 	}

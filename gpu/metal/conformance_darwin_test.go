@@ -36,11 +36,11 @@ func openGPU(t *testing.T) *metal.Device {
 // TestGPUConformance runs the suite on this Mac's GPU.
 func TestGPUConformance(t *testing.T) {
 	t.Setenv(testenv.Thorough, "1") // a GPU has time for every case
-	gputest.Run(t, openGPU(t))
+	gputest.Run(t, openGPU(t), 1)
 }
 
 // TestGPUConformanceAligned runs the kernels that an engine runs: its operands are aligned.
 func TestGPUConformanceAligned(t *testing.T) {
 	t.Setenv(testenv.Thorough, "1")
-	gputest.RunAligned(t, openGPU(t))
+	gputest.RunAligned(t, openGPU(t), 1)
 }
