@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/actors/remote"
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/hostlist"
 	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -22,32 +25,42 @@ func (c *Config) secrets() *secrets.Files {
 	return &secrets.Files{TokenFile: c.HostsToken, Cert: c.HostsCert, Key: c.HostsKey, CA: c.HostsCA, Insecure: c.HostsInsecure}
 }
 
-// hostAddrs returns the addresses of the expert hosts, or says which cannot be.
+// hostAddrs returns the addresses of the expert hosts that are named, or says which cannot be.
 func (c *Config) hostAddrs() (addrs []string, err error) {
-	all, err := remote.ReadList(c.Hosts)
-	if err != nil {
-		return nil, fmt.Errorf("actors: Config.Hosts: %w", err)
-	}
-	for _, l := range all {
-		err := c.secrets().CheckAddr(l.Addr)
-		if errors.Is(err, secrets.ErrUnprotected) {
-			err = fmt.Errorf("%w (Config.HostsCert, Config.HostsKey and Config.HostsCA; or Config.HostsInsecure)", err)
-		}
-		if err != nil && l.Line > 0 {
-			err = fmt.Errorf("%s:%d: %w", c.Hosts, l.Line, err)
-		}
+	for _, list := range []struct{ name, text string }{{"Config.Hosts", c.Hosts}, {"Config.HostsJoin", c.HostsJoin}} {
+		all, err := hostlist.Read(list.text)
 		if err != nil {
-			return nil, fmt.Errorf("actors: Config.Hosts: %w", err)
+			return nil, fmt.Errorf("actors: %s: %w", list.name, err)
 		}
-		addrs = append(addrs, l.Addr)
+		for _, l := range all {
+			err := c.checkHost(l.Addr)
+			if err != nil && l.Line > 0 {
+				err = fmt.Errorf("%s:%d: %w", list.text, l.Line, err)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("actors: %s: %w", list.name, err)
+			}
+			if !slices.Contains(addrs, l.Addr) {
+				addrs = append(addrs, l.Addr)
+			}
+		}
 	}
-	if len(all) > expertio.MaxHosts {
-		return nil, fmt.Errorf("actors: Config.Hosts names %d hosts; there can be %d at most", len(all), expertio.MaxHosts)
+	if len(addrs) > expertio.MaxHosts {
+		return nil, fmt.Errorf("actors: Config.Hosts names %d hosts; there can be %d at most", len(addrs), expertio.MaxHosts)
 	}
-	if len(all) > 0 && c.Resident == ResidentOn {
+	if len(addrs) > 0 && c.Resident == ResidentOn {
 		return nil, fmt.Errorf("actors: Config.Resident is on, and Config.Hosts names expert hosts; leave one of them out")
 	}
 	return addrs, nil
+}
+
+// checkHost reports an address that is none, or that must not be dialled.
+func (c *Config) checkHost(addr string) error {
+	err := c.secrets().CheckAddr(addr)
+	if errors.Is(err, secrets.ErrUnprotected) {
+		err = fmt.Errorf("%w (Config.HostsCert, Config.HostsKey and Config.HostsCA; or Config.HostsInsecure)", err)
+	}
+	return err
 }
 
 // prepareHosts reads what hosts must know, and computes what they must answer to be asked. Where
@@ -58,7 +71,7 @@ func (e *Engine) prepareHosts(cfg Config) error {
 		return err
 	}
 	if e.info.ExpertIO == ExpertIOMmap {
-		cfg.Logger.Warn("expert hosts are not asked: all experts are in this machine's memory", "hosts", cfg.Hosts)
+		cfg.Logger.Warn("expert hosts are not asked: all experts are in this machine's memory", "hosts", strings.Join(all, ","))
 		return nil
 	}
 	to, err := hostConfig(&cfg, all, &modelfiles.Files{Config: e.model, Weights: e.weights, Experts: e.experts}, e.identity.own)
@@ -75,6 +88,9 @@ func hostConfig(cfg *Config, addrs []string, f *modelfiles.Files, own func() (fi
 	m := f.Config
 	to = remote.Config{
 		Hosts: addrs, Shape: frame.Shape{Layers: len(m.Layers), Experts: m.NumExperts, Hidden: m.HiddenSize}, Patience: cfg.HostPatience, Log: cfg.Logger,
+	}
+	if cfg.HostsJoin != "" {
+		to.Most, to.Check = expertio.MaxHosts, cfg.checkHost
 	}
 	if to.Token, err = cfg.secrets().Token(); err != nil {
 		return to, err

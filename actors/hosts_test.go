@@ -392,8 +392,8 @@ func TestHostileEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	shape := frame.Shape{Layers: len(e.Model().Layers), Experts: e.Model().NumExperts, Hidden: e.Model().HiddenSize}
-	hello := frame.AppendHello(nil, &frame.Greeting{Version: frame.Version, Shape: shape, Fingerprint: print})
-	older := frame.AppendHello(nil, &frame.Greeting{Version: frame.Version + 1, Shape: shape, Fingerprint: print})
+	hello := frame.AppendHello(nil, frame.Hello, &frame.Greeting{Version: frame.Version, Shape: shape, Fingerprint: print})
+	older := frame.AppendHello(nil, frame.Hello, &frame.Greeting{Version: frame.Version + 1, Shape: shape, Fingerprint: print})
 	ask := &frame.Question{Uses: []frame.Use{{Expert: 1, Rows: []int32{0}}}, Inputs: make([]float32, shape.Hidden)}
 	far := &frame.Question{Layer: shape.Layers, Uses: ask.Uses, Inputs: ask.Inputs}
 	many := bytes.Repeat(frame.AppendAsk(nil, 1, shape.Hidden, ask), 2000)

@@ -1,5 +1,7 @@
 package stages
 
+import "slices"
+
 // Since returns what was counted after earlier, which is nil, or figures of the same engine: the
 // difference of every count and time. What describes a moment stays as it is in s: the numbers of
 // slots, where experts are, reads under way, pages, kept states and who waits for memory, memory,
@@ -33,8 +35,8 @@ func (s *Stats) Since(earlier *Stats) *Stats {
 	d.Hosts = append([]HostStats(nil), s.Hosts...)
 	for i := range s.Hosts {
 		before := new(HostStats)
-		if i < len(earlier.Hosts) {
-			before = &earlier.Hosts[i]
+		if at := slices.IndexFunc(earlier.Hosts, func(h HostStats) bool { return h.Addr == s.Hosts[i].Addr }); at >= 0 {
+			before = &earlier.Hosts[at] // a place may have become another host's
 		}
 		d.Hosts[i] = s.Hosts[i].since(before)
 	}

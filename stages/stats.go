@@ -20,7 +20,7 @@ type Stats struct {
 	Memory                   MemoryStats
 	Tracing                  TracingStats
 	Accounts                 AccountStats
-	Hosts                    []HostStats // expert hosts, in the order of Config.Hosts
+	Hosts                    []HostStats // expert hosts: those of Config.Hosts in their order, then others as they were found
 
 	Times // of all layers, of the head, and of what belongs to no layer
 }

@@ -146,6 +146,9 @@ type HostChanged struct {
 	Host    int // as in Ask
 	Experts int // for how many it has memory; 0: it cannot be asked
 	Asks    int // how many it takes at once
+	// Gone means that it has left for good: what is known of it is forgotten, and its number may
+	// become that of another host.
+	Gone bool
 	// What was measured of the network to it, in nanoseconds: a round trip, and what a row takes
 	// there and an output back beyond that. RowNS is 0 if that is not known.
 	DelayNS, RowNS float64

@@ -27,11 +27,11 @@ const (
 
 // About is what an emitter must know of the engine.
 type About struct {
-	Epoch      time.Time // what the times of records count from
-	LayerKinds []string  // [layers] by mixer
-	SlotBytes  int64     // of one expert's record
-	Hosts      []string  // addresses of expert hosts
-	Exactness  string    // the settings that change results
+	Epoch      time.Time        // what the times of records count from
+	LayerKinds []string         // [layers] by mixer
+	SlotBytes  int64            // of one expert's record
+	Host       func(int) string // the address of an expert host, "" if it is not known; nil without any
+	Exactness  string           // the settings that change results
 }
 
 // Stats counts what became of steps and records.

@@ -34,7 +34,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func newRig(t *testing.T, bytes int, options ...sdktrace.TracerProviderOption) *rig {
 	r := &rig{t: t, log: record.NewLog(bytes), spans: tracetest.NewInMemoryExporter()}
 	tp := sdktrace.NewTracerProvider(append(options, sdktrace.WithSyncer(r.spans))...)
-	r.e = NewEmitter(tp, r.log, About{Epoch: epoch, LayerKinds: []string{"full", "linear"}, SlotBytes: 1000, Hosts: []string{"one:1", "two:1"}, Exactness: "exact"})
+	r.e = NewEmitter(tp, r.log, About{Epoch: epoch, LayerKinds: []string{"full", "linear"}, SlotBytes: 1000, Host: func(n int) string { return []string{"one:1", "two:1"}[n] }, Exactness: "exact"})
 	return r
 }
 

@@ -163,8 +163,10 @@ func (e *Emitter) read(ctx context.Context, r *record.Read) {
 // away makes the span of what an expert host has computed, or has not.
 func (e *Emitter) away(ctx context.Context, a *record.Answer) {
 	attrs := append(e.attrs[:0], KeyLayer.Int(int(a.Layer)), KeyExperts.Int(int(a.Uses)))
-	if int(a.Host) < len(e.about.Hosts) {
-		attrs = append(attrs, KeyHost.String(e.about.Hosts[a.Host]))
+	if e.about.Host != nil {
+		if addr := e.about.Host(int(a.Host)); addr != "" {
+			attrs = append(attrs, KeyHost.String(addr))
+		}
 	}
 	if a.Failed == 0 {
 		attrs = append(

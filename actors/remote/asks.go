@@ -133,6 +133,12 @@ func (l *link) take(r *frame.Reader, f *frame.Frame) error {
 	case frame.Failed:
 		l.fail(fmt.Errorf("the expert host %s: %q", l.addr, f.Body), func(id uint64, _ *pending) bool { return id == f.ID })
 		return nil
+	case frame.Group:
+		members, err := f.Members()
+		if err == nil {
+			l.c.found.tells(l, members)
+		}
+		return err
 	case frame.Answer:
 		m, err := l.answer(f)
 		if m != nil {
@@ -222,6 +228,14 @@ func (l *link) down(conn net.Conn) {
 	}
 	l.fail(errDown, func(uint64, *pending) bool { return true })
 	l.telling.Wait()
+	l.c.found.lost(l)
+}
+
+// figuresNow returns what the host was asked, and what came of it.
+func (l *link) figuresNow() stages.HostStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.figures
 }
 
 // stats returns the host's figures.

@@ -16,7 +16,11 @@ const DefaultPatience = 250 * time.Millisecond
 
 // Config is what a Client needs.
 type Config struct {
-	Hosts       []string // their addresses, host:port
+	Hosts []string // their addresses, host:port
+	// Most is the most hosts if those of Hosts are asked which others are in their group, and 0 if
+	// not. Check reports an address from a host that must not be dialled.
+	Most        int
+	Check       func(addr string) error
 	Shape       frame.Shape
 	Groups      []int    // [layers] as frame.Question.Group
 	Fingerprint [32]byte // of the model
@@ -42,7 +46,7 @@ func (c *Config) RowBytes() (most int) {
 // Client is all expert hosts of an engine.
 type Client struct {
 	cfg   Config
-	links []*link
+	found found
 	// done ends with Close, and with it what the links wait for.
 	done  context.Context
 	close context.CancelFunc
@@ -56,35 +60,41 @@ func New(cfg Config) *Client {
 	}
 	c := &Client{cfg: cfg}
 	c.done, c.close = context.WithCancel(context.Background())
-	for i, addr := range cfg.Hosts {
-		l := &link{c: c, host: i, addr: addr}
-		c.links = append(c.links, l)
-	}
+	c.found.init(c)
 	return c
 }
 
 // Dial begins to dial the hosts, and goes on until Close. Expert-IO hears of each that may be
 // asked.
-func (c *Client) Dial() {
-	for _, l := range c.links {
-		c.ended.Go(l.run)
-	}
-}
+func (c *Client) Dial() { c.found.dial() }
 
-// Hosts returns how many hosts there are; none of a nil Client.
+// Hosts returns how many hosts there can be; none of a nil Client.
 func (c *Client) Hosts() int {
 	if c == nil {
 		return 0
 	}
-	return len(c.links)
+	return len(c.found.places)
 }
 
-// Addrs returns the addresses of the hosts; none of a nil Client.
-func (c *Client) Addrs() []string {
-	if c == nil {
-		return nil
+// Addr returns the address of a host: of one that has gone until its place is another's, and ""
+// where there was none. A nil Client has none.
+func (c *Client) Addr(host int) string {
+	if host < c.Hosts() {
+		if l := c.link(host); l != nil {
+			return l.addr
+		}
 	}
-	return c.cfg.Hosts
+	return ""
+}
+
+// Addrs returns the addresses of all hosts, by their places.
+func (c *Client) Addrs() (all []string) {
+	for host := range c.Hosts() {
+		if addr := c.Addr(host); addr != "" { // places are taken in order
+			all = append(all, addr)
+		}
+	}
+	return all
 }
 
 // AskPicks returns the most picks of an ask; 0 of a nil Client.
@@ -95,24 +105,28 @@ func (c *Client) AskPicks() int {
 	return c.cfg.Shape.AskPicks()
 }
 
+// link returns the host that has a place, or had it last; nil before the first. Expert-IO may still
+// name one that has gone: it is told that nobody is connected, or another host computes the same.
+func (c *Client) link(place int) *link { return c.found.places[place].Load() }
+
 // Ask sends an ask to its host. It does not wait.
-func (c *Client) Ask(a *stages.Ask) { c.links[a.Host].ask(a) }
+func (c *Client) Ask(a *stages.Ask) { c.link(a.Host).ask(a) }
 
 // Share tells a host what is its own. It does not wait.
-func (c *Client) Share(s *stages.HostShare) { c.links[s.Host].share(s) }
+func (c *Client) Share(s *stages.HostShare) { c.link(s.Host).share(s) }
 
 // Close ends all connections. Nothing is sent to stages afterwards.
 func (c *Client) Close() {
 	c.close()
-	for _, l := range c.links {
-		l.stop()
-	}
+	c.found.stop()
 	c.ended.Wait()
 }
 
 // AddStats adds the figures of hosts.
 func (c *Client) AddStats(s *stages.Stats) {
-	for _, l := range c.links {
-		s.Hosts = append(s.Hosts, l.stats())
+	for i := range c.found.places {
+		if l := c.link(i); l != nil {
+			s.Hosts = append(s.Hosts, l.stats())
+		}
 	}
 }

@@ -3,8 +3,8 @@
 // other side is actors/remote/host, and actors/remote/frame says what both send,
 // actors/remote/wire how, and actors/remote/secrets how they know each other.
 //
-//	list.go    which hosts there are: a list, or a file of them
 //	client.go  Client: all hosts of an engine
+//	found.go   which hosts there are now, if some are asked who is in their group
 //	link.go    one host: dialling, greeting, asks under way, and the end of a connection
 //	probe.go   whether a host computes the same bits
 //	network.go how fast the network is

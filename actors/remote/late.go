@@ -37,7 +37,7 @@ func (u *usual) add(d time.Duration) {
 // caller holds l.mu.
 func (l *link) expect(a *stages.Ask, p *pending) {
 	p.urgent = a.Step.Batch.Urgent
-	if !p.urgent || l.usual.limit == 0 || len(l.c.links) < 2 {
+	if !p.urgent || l.usual.limit == 0 || l.c.Hosts() < 2 {
 		return
 	}
 	id := a.ID // the ask is the stages' again when this returns

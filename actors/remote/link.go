@@ -37,10 +37,15 @@ type link struct {
 	c    *Client
 	host int
 	addr string
+	// done ends when the host is not to be dialled any more, and with the Client's.
+	done context.Context
+	end  context.CancelFunc
 	said string // the last trouble that was logged
 	room frame.Room
 	net  network
 	ours []byte // memory for asks; of whoever runs the stages
+
+	place place // of found
 
 	mu      sync.Mutex
 	conn    net.Conn // nil unless connected
@@ -56,25 +61,24 @@ type link struct {
 func (l *link) run() {
 	for {
 		err := l.connect()
-		select {
-		case <-l.c.done.Done():
+		if l.done.Err() != nil {
 			return
-		default:
 		}
 		if l.said != err.Error() {
 			l.said = err.Error()
 			l.c.cfg.Log.Warn("an expert host is not used", "host", l.addr, "why", err)
 		}
 		select {
-		case <-l.c.done.Done():
+		case <-l.done.Done():
 			return
 		case <-time.After(redial):
 		}
 	}
 }
 
-// stop ends the connection, if there is one.
+// stop has the host dialled no more, and ends the connection, if there is one.
 func (l *link) stop() {
+	l.end()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil {
@@ -84,7 +88,7 @@ func (l *link) stop() {
 
 // connect dials the host, and serves the connection until it ends. It returns why.
 func (l *link) connect() error {
-	ctx, cancel := context.WithTimeout(l.c.done, dialPatience)
+	ctx, cancel := context.WithTimeout(l.done, dialPatience)
 	defer cancel()
 	conn, err := l.dial(ctx)
 	if err != nil {
@@ -93,10 +97,8 @@ func (l *link) connect() error {
 	l.mu.Lock()
 	l.conn = conn
 	l.mu.Unlock()
-	select {
-	case <-l.c.done.Done(): // Close may not have seen the connection
+	if l.done.Err() != nil { // stop may not have seen the connection
 		_ = conn.Close()
-	default:
 	}
 	r := frame.NewReader(conn)
 	if err = l.greet(conn, r); err == nil {
@@ -153,7 +155,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 func (l *link) greet(conn net.Conn, r *frame.Reader) error {
 	cfg := &l.c.cfg
 	_ = conn.SetDeadline(time.Now().Add(dialPatience))
-	if _, err := conn.Write(frame.AppendHello(nil, &frame.Greeting{Version: frame.Version, Shape: cfg.Shape, Fingerprint: cfg.Fingerprint, Token: cfg.Token})); err != nil {
+	if _, err := conn.Write(frame.AppendHello(nil, frame.Hello, &frame.Greeting{Version: frame.Version, Shape: cfg.Shape, Fingerprint: cfg.Fingerprint, Token: cfg.Token})); err != nil {
 		return err
 	}
 	f, err := r.Next()
@@ -192,6 +194,9 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	l.c.cfg.Log.Info("an expert host is used", "host", l.addr, "experts", l.room.Experts, "round_trip", l.net.roundTrip, "out_MB_s", math.Round(l.net.out/1e6), "in_MB_s", math.Round(l.net.in/1e6))
 	l.c.cfg.Send(stages.ExpertIO, l.changed())
 	others.Go(func() { l.watch(conn, ended) })
+	if l.c.cfg.Most > 0 {
+		_, _ = conn.Write(frame.AppendEmpty(nil, frame.Watch, 0))
+	}
 	for {
 		f, err := r.Next()
 		if err == nil {

@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"time"
@@ -30,48 +31,90 @@ type Survey struct {
 	Spent frame.Spent
 }
 
-// Look surveys the hosts, one after the other, on connections of its own. An ask is for so many
-// experts. Patience, Send and Probe are as for New; Send is not called.
-func Look(ctx context.Context, cfg Config, experts int) []Survey {
+// Look surveys the hosts, one after the other, on connections of its own, and those of their groups
+// if Config.Most says so. An ask is for so many experts. Patience, Send and Probe are as for New;
+// Send is not called.
+func Look(ctx context.Context, cfg Config, experts int) (all []Survey) {
 	c := New(cfg)
 	defer c.Close()
-	all := make([]Survey, len(c.links))
-	for i, l := range c.links {
-		all[i].Addr = l.addr
-		all[i].Err = l.survey(ctx, &all[i], experts)
+	seen := make(map[string]bool) // addresses, and what hosts call themselves
+	for todo := slices.Clone(cfg.Hosts); len(todo) > 0 && len(all) < max(len(cfg.Hosts), cfg.Most); todo = todo[1:] {
+		addr := todo[0]
+		if seen[addr] {
+			continue
+		}
+		seen[addr] = true
+		s, group := Survey{Addr: addr}, []string(nil)
+		if cfg.Check != nil {
+			s.Err = cfg.Check(addr)
+		}
+		if s.Err == nil {
+			group, s.Err = c.newLink(0, addr).survey(ctx, &s, experts, seen)
+		}
+		todo = append(todo, group...)
+		if s.Err != errSeen {
+			all = append(all, s)
+		}
 	}
 	return all
 }
 
-// survey measures one host.
-func (l *link) survey(ctx context.Context, s *Survey, experts int) error {
+// errSeen says that a host is looked at by another address.
+var errSeen = errors.New("the host was looked at before")
+
+// survey measures one host, unless it was seen, and returns its group.
+func (l *link) survey(ctx context.Context, s *Survey, experts int, seen map[string]bool) (group []string, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	dialling, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
 	conn, err := l.dial(dialling)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	r := frame.NewReader(conn)
 	if err := l.greet(conn, r); err != nil {
-		return err
+		return nil, err
 	}
 	s.Room = l.room
 	_ = conn.SetReadDeadline(time.Now().Add(surveyPatience))
+	if group, err = l.askGroup(conn, r); err != nil {
+		return nil, err
+	}
+	if len(group) > 0 && group[0] != l.addr {
+		if seen[group[0]] {
+			return nil, errSeen
+		}
+		seen[group[0]] = true
+	}
 	if s.RoundTrip, err = surveyed.roundTrips(conn, r); err != nil {
-		return err
+		return group, err
 	}
 	if s.Out, err = surveyed.rates(conn, r, there); err != nil {
-		return err
+		return group, err
 	}
 	if s.In, err = surveyed.rates(conn, r, back); err != nil {
-		return err
+		return group, err
 	}
-	return l.askRow(conn, r, s, experts)
+	return group, l.askRow(conn, r, s, experts)
+}
+
+// askGroup asks a host for its group, if that is wanted.
+func (l *link) askGroup(conn net.Conn, r *frame.Reader) ([]string, error) {
+	if l.c.cfg.Most == 0 {
+		return nil, nil
+	}
+	if _, err := conn.Write(frame.AppendEmpty(nil, frame.Watch, 0)); err != nil {
+		return nil, err
+	}
+	f, err := r.Next()
+	if err != nil {
+		return nil, err
+	}
+	return f.Members()
 }
 
 // askRow asks for the experts of one row again and again.

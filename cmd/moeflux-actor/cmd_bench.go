@@ -183,7 +183,7 @@ func openModelToMeasure(ctx context.Context, inv *process.Invocation, f *flags.E
 // toMeasure returns the model for measurements.
 func toMeasure(s *flags.Opened, f *flags.Engine) *bench.Model {
 	return &bench.Model{
-		Config: actors.Config{Model: s.Dir, ExpertsDir: f.ExpertsDir, Hosts: f.Hosts}, Engine: s.Engine, MemoryLimit: s.MemoryLimit, Span: s.Span, Close: s.Close,
+		Config: actors.Config{Model: s.Dir, ExpertsDir: f.ExpertsDir, Hosts: f.Hosts, HostsJoin: f.HostsJoin}, Engine: s.Engine, MemoryLimit: s.MemoryLimit, Span: s.Span, Close: s.Close,
 	}
 }
 

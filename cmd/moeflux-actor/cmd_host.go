@@ -7,6 +7,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/actors/remote/host"
+	"github.com/moeflux/moeflux-actor/actors/remote/hostlist"
 	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/internal/flags"
 	"github.com/moeflux/moeflux-actor/internal/process"
@@ -16,6 +17,9 @@ import (
 type hostCmd struct {
 	Dir  string `arg:"" placeholder:"DIR|FILE.gguf" help:"The packed model directory or GGUF file: the same as that of the engines."`
 	Addr string `default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8090, which this machine alone reaches. Others need TLS."`
+
+	Join      string `placeholder:"LIST|FILE" help:"Joins the group of hosts that these are in, host:port, separated by commas, or a file with one on each line: engines that know one host (--hosts-join) find all. Hosts of several machines need --token-file for that, or --insecure. They also talk by UDP, at the same port. Default: none, but others may join this host."`
+	Advertise string `placeholder:"HOST:PORT" help:"The address at which engines and other hosts of the group dial this one. Default: that of --addr."`
 
 	TLSCert   string `name:"tls-cert" placeholder:"FILE" help:"The certificate of the host, in PEM."`
 	TLSKey    string `name:"tls-key" placeholder:"FILE" help:"The key of that certificate, in PEM."`
@@ -55,6 +59,10 @@ func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) 
 	case err != nil:
 		return process.Usagef("--addr: %v", err)
 	}
+	join, err := c.join(&keys)
+	if err != nil {
+		return err
+	}
 	if err := keys.Expired(inv.Env.Now()); err != nil {
 		return err
 	}
@@ -65,7 +73,7 @@ func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) 
 	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
 	h, err := host.Open(ctx, host.Config{
 		Model: cfg.Model, ExpertsDir: cfg.ExpertsDir, Device: cfg.Device, ExpertMemory: cfg.ExpertMemory, ExpertIO: c.ExpertIO, ReadWorkers: cfg.ReadWorkers,
-		Secrets: keys, Logger: cfg.Logger,
+		Secrets: keys, Join: join, Advertise: c.Advertise, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -74,6 +82,32 @@ func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) 
 	patience, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
 	defer cancel()
 	return errors.Join(err, h.Close(patience))
+}
+
+// join returns the hosts whose group this one joins, or says why it cannot.
+func (c *hostCmd) join(keys *secrets.Files) (addrs []string, err error) {
+	all, err := hostlist.Read(c.Join)
+	if err != nil {
+		return nil, process.Usagef("--join: %v", err)
+	}
+	for _, l := range all {
+		if err := keys.CheckAddr(l.Addr); err != nil {
+			return nil, process.Usagef("--join: %v (--tls-cert, --tls-key and --tls-ca; or --insecure)", err)
+		}
+		addrs = append(addrs, l.Addr)
+	}
+	if len(addrs) > 0 || c.Advertise != "" {
+		if err := host.CheckAdvertise(c.Addr, c.Advertise); err != nil {
+			return nil, process.Usagef("--advertise: %v", err)
+		}
+	}
+	if len(addrs) == 0 {
+		return nil, nil
+	}
+	if err := keys.CheckGroup(c.Addr); err != nil {
+		return nil, process.Usagef("--join: %v (--token-file, or --insecure)", err)
+	}
+	return addrs, nil
 }
 
 // serve takes engines until a signal comes or the host breaks.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"regexp"
 	"strings"
@@ -59,12 +60,36 @@ func TestHostCommand(t *testing.T) {
 	}
 }
 
+// TestHostCommandJoin gives commands one host of two that are in a group.
+func TestHostCommandJoin(t *testing.T) {
+	dir := mustInspect(t).Dir
+	first := startHost(t, dir)
+	second := startHost(t, dir, "--join", first)
+	args := []string{"run", "--model", dir, "-p", "package main", "-n", "40", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
+	want := mustCall(t, "", args...)
+	got := mustCall(t, "", append(args, "--hosts-join", second)...)
+	if got.stdout != want.stdout {
+		t.Errorf("with hosts: %q, want %q", got.stdout, want.stdout)
+	}
+	if !regexp.MustCompile(`2 hosts computed [1-9]\d* expert uses; an ask takes`).MatchString(got.stderr) {
+		t.Errorf("stderr %q", got.stderr)
+	}
+	var i inspectResult
+	o := mustCall(t, "", "inspect", dir, "--json", "--expert-io", "buffered", "--expert-memory", "200KiB", "--hosts-join", first)
+	if err := json.Unmarshal([]byte(o.stdout), &i); err != nil || i.Hosts == nil || len(i.Hosts.All) != 2 || i.Hosts.All[0].Addr != first || i.Hosts.All[1].Addr != second || i.Hosts.All[1].Slots == 0 {
+		t.Errorf("inspect says %+v, %v: %s", i.Hosts, err, o.stdout)
+	}
+}
+
 func TestHostUsage(t *testing.T) {
 	dir := mustInspect(t).Dir
 	for _, args := range [][]string{
 		{"host", dir, "--addr", "0.0.0.0:0"}, {"host", dir, "--addr", "nowhere"}, {"host", dir, "--activations", "f64"}, {"host"},
 		{"run", "-p", "x", "--hosts", "10.0.0.2:8090"}, {"run", "-p", "x", "--hosts", "127.0.0.1:1", "--resident", "on"},
 		{"run", "-p", "x", "--hosts", "127.0.0.1:1", "--host-patience", "-1s"},
+		{"host", dir, "--join", "nowhere"}, {"host", dir, "--join", "10.0.0.2:8090"}, {"host", dir, "--addr", "0.0.0.0:0", "--insecure", "--join", "10.0.0.2:8090"},
+		{"host", dir, "--addr", "10.0.0.2:8090", "--tls-cert", "x", "--tls-key", "x", "--tls-ca", "x", "--join", "10.0.0.3:8090"}, {"host", dir, "--advertise", "nowhere"},
+		{"run", "-p", "x", "--hosts-join", "10.0.0.2:8090"}, {"run", "-p", "x", "--hosts-join", "127.0.0.1:1", "--resident", "on"},
 	} {
 		if o := call(t, "", args...); o.code != exitUsage {
 			t.Errorf("%q: exit %d, stderr %q", args, o.code, o.stderr)

@@ -27,6 +27,7 @@ type hostProcess struct {
 	t    *testing.T
 	dir  string
 	addr string
+	args []string // beside those that all have
 	cmd  *exec.Cmd
 }
 
@@ -35,7 +36,7 @@ var saidHost = regexp.MustCompile(`listening on (\S+)`)
 // start starts it, at the address that it had before.
 func (h *hostProcess) start() {
 	h.t.Helper()
-	h.cmd = exec.Command(os.Args[0], "host", h.dir, "--addr", h.addr, "--threads", "1", "--activations", "f32")
+	h.cmd = exec.Command(os.Args[0], append([]string{"host", h.dir, "--addr", h.addr, "--threads", "1", "--activations", "f32"}, h.args...)...)
 	h.cmd.Env = append(os.Environ(), asProgram+"=1")
 	said, err := h.cmd.StderrPipe()
 	if err != nil {

@@ -157,7 +157,7 @@ func (k *runs) compare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if k.m.Config.Hosts != "" && i.ExpertIO != actors.ExpertIOMmap {
+	if k.m.Config.Hosts+k.m.Config.HostsJoin != "" && i.ExpertIO != actors.ExpertIOMmap {
 		return nil // doctor's forecast has the hosts and the network
 	}
 	total, err := k.host.Memory()

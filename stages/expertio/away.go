@@ -77,6 +77,12 @@ func (c *Core) hostChanged(m *stages.HostChanged) error {
 		return fmt.Errorf("expertio: %d experts and %d asks of host %d, there are %d hosts", m.Experts, m.Asks, m.Host, len(a.hosts))
 	}
 	h := &a.hosts[m.Host]
+	if m.Gone {
+		h.cost = 0
+		if h.experts == 0 {
+			return nil
+		}
+	}
 	h.experts, h.credits, h.delay, h.row = m.Experts, m.Asks, m.DelayNS, m.RowNS
 	a.some = false
 	for i := range a.hosts {

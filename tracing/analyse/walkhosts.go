@@ -42,8 +42,5 @@ func (w *walk) answer(n node) node {
 
 // host returns the address of an expert host.
 func (x *index) host(n int32) string {
-	if hosts := x.rec.Meta.Engine.Hosts; int(n) < len(hosts) {
-		return hosts[n]
-	}
-	return "an expert host"
+	return cmp.Or(x.rec.Meta.Engine.Host(int(n)), "an expert host")
 }

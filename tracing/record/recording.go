@@ -81,7 +81,7 @@ type Model struct {
 // they mean in the stages' own Configs.
 type Engine struct {
 	Slots           int      `json:"slots"`           // for experts
-	Hosts           []string `json:"hosts,omitempty"` // addresses of expert hosts
+	Hosts           []string `json:"hosts,omitempty"` // addresses of expert hosts, by the numbers of Answer
 	WaveSlots       int      `json:"wave_slots"`
 	RingDepth       int      `json:"ring_depth"`
 	ReadWorkers     int      `json:"read_workers"`
@@ -98,6 +98,14 @@ type Engine struct {
 	PromptShare     float64  `json:"prompt_share"`
 	Preempts        bool     `json:"preempts"` // the device runs urgent work amid other work
 	Profile         bool     `json:"profile"`  // it began with counts of use of earlier runs
+}
+
+// Host returns the address of an expert host; "" if it was found after this was written.
+func (e *Engine) Host(n int) string {
+	if n < len(e.Hosts) {
+		return e.Hosts[n]
+	}
+	return ""
 }
 
 // Machine is where the engine ran.

@@ -16,6 +16,8 @@ type Kind uint8
 const (
 	Hello Kind = iota + 1
 	Welcome
+	Join
+	Joined
 	Refused
 	Ask
 	Answer
@@ -24,6 +26,8 @@ const (
 	Pong
 	Drain
 	Share
+	Watch
+	Group
 	kinds
 )
 
@@ -41,7 +45,7 @@ const (
 )
 
 // limits is the most bytes of each kind after the header.
-var limits = [kinds]int{Hello: helloBytes, Welcome: welcomeBytes, Refused: MaxReason, Ask: MaxBytes, Answer: MaxBytes, Failed: MaxReason, Ping: MaxBytes, Pong: MaxBytes, Share: MaxBytes}
+var limits = [kinds]int{Hello: helloBytes, Welcome: welcomeBytes, Join: helloBytes, Refused: MaxReason, Ask: MaxBytes, Answer: MaxBytes, Failed: MaxReason, Ping: MaxBytes, Pong: MaxBytes, Share: MaxBytes, Group: groupBytes}
 
 var (
 	// ErrKind reports a frame of an unknown kind, or one that is out of place.
@@ -60,7 +64,7 @@ type Frame struct {
 }
 
 // Reader reads frames. Its memory grows to the largest frame. Until Trust is called it takes only
-// what strangers may say: Hello, Welcome and Refused.
+// what strangers may say: the kinds up to Refused.
 type Reader struct {
 	r     *bufio.Reader
 	known bool
@@ -117,7 +121,8 @@ func end(dst []byte, from int) []byte {
 	return dst
 }
 
-// AppendEmpty appends a frame that says nothing but its kind and number: Ping or Drain.
+// AppendEmpty appends a frame that says nothing but its kind and number: Ping, Drain, Watch or
+// Joined.
 func AppendEmpty(dst []byte, kind Kind, id uint64) []byte { return end(begin(dst, kind, id), len(dst)) }
 
 // AppendReason appends a Refused or Failed. A long reason is cut.

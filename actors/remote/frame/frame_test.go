@@ -99,9 +99,12 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	g := Greeting{Version: Version, Shape: shape, Fingerprint: [32]byte{1, 31: 2}, Token: [32]byte{3, 31: 4}}
-	f := read(t, AppendHello(nil, &g))
-	if got, err := f.Greeting(); err != nil || got != g {
-		t.Errorf("a hello came as %+v, %v", got, err)
+	var f Frame
+	for _, kind := range []Kind{Hello, Join} {
+		f = read(t, AppendHello(nil, kind, &g))
+		if got, err := f.Greeting(); err != nil || got != g || f.Kind != kind {
+			t.Errorf("a greeting of kind %d came as %+v, %v", kind, got, err)
+		}
 	}
 	for name, as := range map[string]string{"host (2 threads)": "host (2 threads)", "": "", "a\xff": "a?", strings.Repeat("x", 999): strings.Repeat("x", mostName)} {
 		f = read(t, AppendWelcome(nil, Room{100, 16, 1 << 40, name}))
@@ -231,9 +234,10 @@ func resized(b []byte) []byte {
 // FuzzFrames reads a stream of arbitrary bytes as every kind of frame.
 func FuzzFrames(f *testing.F) {
 	r := rand.New(rand.NewPCG(2, 2))
-	f.Add(AppendAsk(AppendHello(nil, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
+	f.Add(AppendAsk(AppendHello(nil, Hello, &Greeting{Version: 1}), 1, shape.Hidden, question(r)))
 	f.Add(append(AppendWelcome(AppendPing(nil, 1, 9, 9), Room{1, 1, 1, "x"}), appendAnswer(nil, 1, &Reply{Uses: []int32{0}, Rows: make([]float32, shape.Hidden)})...))
 	f.Add(AppendShare(nil, 7, []int32{1, 2}))
+	f.Add(AppendGroup(nil, []string{"a:1", "10.0.0.2:8090"}))
 	f.Add(AppendAsk(nil, 1, wide.Hidden, &Question{Group: 16, Uses: []Use{{Expert: 1, Rows: []int32{0, 1}}}, Inputs: hardRows(r, 2*wide.Hidden, 16)}))
 	f.Add(AppendReason(AppendEmpty(nil, Ping, 1), Refused, 0, "no"))
 	f.Fuzz(func(t *testing.T, stream []byte) { readAll(t, stream) })
@@ -250,6 +254,7 @@ func readAll(t *testing.T, stream []byte) {
 		_, _ = f.Room()
 		_, _ = f.Back()
 		_, _ = f.Placed(shape)
+		_, _ = f.Members()
 		for _, of := range []Shape{shape, wide} {
 			q, err := f.Question(of)
 			if err != nil {

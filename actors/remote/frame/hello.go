@@ -7,7 +7,7 @@ import (
 )
 
 // Version is that of the frames. Both sides must have the same.
-const Version = 5
+const Version = 6
 
 // magic begins a Hello.
 const magic = "moeflux\x00"
@@ -31,18 +31,18 @@ func (s Shape) AskPicks() int {
 	return min(MaxBytes-answerFixed-3, MaxBytes-askFixed-3) / perPick
 }
 
-// Greeting is a Hello: which model, and who asks.
+// Greeting is a Hello or a Join: which model, and who asks.
 type Greeting struct {
 	Version     int
 	Shape       Shape
 	Fingerprint [32]byte // of the model
-	Token       [32]byte // the SHA-256 of what both sides know; zero without any
+	Token       [32]byte // follows from what both sides know; zero without any
 }
 
-// AppendHello appends a Hello.
-func AppendHello(dst []byte, g *Greeting) []byte {
+// AppendHello appends a Hello or a Join.
+func AppendHello(dst []byte, kind Kind, g *Greeting) []byte {
 	from := len(dst)
-	dst = append(begin(dst, Hello, 0), magic...)
+	dst = append(begin(dst, kind, 0), magic...)
 	for _, n := range []int{g.Version, g.Shape.Layers, g.Shape.Experts, g.Shape.Hidden} {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
 	}
@@ -50,9 +50,9 @@ func AppendHello(dst []byte, g *Greeting) []byte {
 	return end(dst, from)
 }
 
-// Greeting reads a Hello.
+// Greeting reads a Hello or a Join.
 func (f *Frame) Greeting() (g Greeting, err error) {
-	if f.Kind != Hello {
+	if f.Kind != Hello && f.Kind != Join {
 		return g, ErrKind
 	}
 	b := f.Body

@@ -2,6 +2,7 @@ package host
 
 import (
 	"crypto/subtle"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
+	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/actors/remote/wire"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -22,14 +24,19 @@ const (
 	writePatience = 10 * time.Second
 )
 
-// conn is one engine's connection.
+// conn is one engine's connection, or that of another host of the group.
 type conn struct {
 	h     *Host
 	net   net.Conn
 	known bool         // it has shown who it is, and is served
+	joins bool         // it is a host, and wants to be in this one's group
 	asks  atomic.Int32 // under way
 	epoch uint32       // of the placement that the engine has told of last
 	old   int          // asks of earlier ones
+
+	// with conns.mu held
+	engine   bool // it is an engine's, which knows frames
+	watching bool // the engine wants to know of the group
 }
 
 func newConn(h *Host, c net.Conn) *conn { return &conn{h: h, net: c} }
@@ -40,14 +47,32 @@ func (c *conn) send(f []byte) { _, _ = c.net.Write(f) } // an error ends the con
 // close ends the connection. What it has asked is computed and told to nobody.
 func (c *conn) close() { _ = c.net.Close() }
 
-// serve reads what an engine says until one side ends the connection, and returns why.
+// serve reads what an engine says until one side ends the connection, and returns why. It returns
+// nil when a stream of another host has ended.
 func (c *conn) serve() error {
 	r := frame.NewReader(c.net)
-	if err := c.greet(r); err != nil {
+	_ = c.net.SetDeadline(time.Now().Add(helloPatience))
+	f, err := r.Next()
+	if err != nil {
+		return err
+	}
+	secure, byTLS := c.net.(*tls.Conn)
+	if member := byTLS && secrets.IsMember(secure); byTLS && member != (f.Kind == frame.Join) {
+		return frame.ErrKind // who shows no certificate must not ask
+	}
+	if c.joins = f.Kind == frame.Join; c.joins {
+		return c.h.admit(c.net, &f)
+	}
+	if err := c.greet(&f); err != nil {
 		return err
 	}
 	c.known = true
 	r.Trust()
+	return c.listen(r)
+}
+
+// listen does what an engine says that has greeted.
+func (c *conn) listen(r *frame.Reader) error {
 	for {
 		_ = c.net.SetReadDeadline(time.Now().Add(silence))
 		f, err := r.Next()
@@ -85,6 +110,8 @@ func (c *conn) serve() error {
 			if err := c.share(&f); err != nil {
 				return err
 			}
+		case frame.Watch:
+			c.h.conns.watch(c)
 		default:
 			return frame.ErrKind
 		}
@@ -120,34 +147,31 @@ func (c *conn) refuseOld(ask uint64, epoch uint32) {
 	c.send(frame.AppendReason(nil, frame.Failed, ask, fmt.Sprintf("the ask is by placement %d, and the host has %d", epoch, c.epoch)))
 }
 
-// greet asks a stranger who it is, and says what the host has room for, or why it does not serve.
-func (c *conn) greet(r *frame.Reader) error {
-	_ = c.net.SetDeadline(time.Now().Add(helloPatience))
-	f, err := r.Next()
-	if err != nil {
-		return err
-	}
+// greet hears from a stranger who it is, and says what the host has room for, or why it does not
+// serve.
+func (c *conn) greet(f *frame.Frame) error {
 	g, err := f.Greeting()
 	if err != nil {
 		return err
 	}
-	if err := c.h.refusal(&g); err != nil {
+	if err := c.h.refusal(&g, c.h.token); err != nil {
 		_, _ = c.net.Write(frame.AppendReason(nil, frame.Refused, 0, err.Error()))
 		return err
 	}
+	c.h.conns.greeted(c)
 	_, err = c.net.Write(frame.AppendWelcome(nil, c.h.Room()))
 	_ = c.net.SetDeadline(time.Time{})
 	return err
 }
 
-// refusal says why an engine is not served; nil if it is. Who does not know the token learns
-// nothing of the model.
-func (h *Host) refusal(g *frame.Greeting) error {
+// refusal says why an engine or a host is not served; nil if it is. Who does not know the token
+// learns nothing of the model.
+func (h *Host) refusal(g *frame.Greeting, token [32]byte) error {
 	switch {
 	case g.Version != frame.Version:
-		return fmt.Errorf("the host speaks version %d, and the engine version %d; run the same version of the program on both", frame.Version, g.Version)
-	case subtle.ConstantTimeCompare(g.Token[:], h.token[:]) == 0:
-		return fmt.Errorf("the token is wrong; give both sides the same one (--token-file of host, --hosts-token of the engine)")
+		return fmt.Errorf("the host speaks version %d, and the other side version %d; run the same version of the program on both", frame.Version, g.Version)
+	case subtle.ConstantTimeCompare(g.Token[:], token[:]) == 0:
+		return fmt.Errorf("the token is wrong; give both sides the same one (--token-file of hosts, --hosts-token of engines)")
 	case g.Fingerprint != [32]byte(h.print) || g.Shape != h.shape:
 		return fmt.Errorf("the host has another model, or other bits of it; give both sides the same files")
 	}

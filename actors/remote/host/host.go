@@ -43,7 +43,8 @@ type Host struct {
 
 	inbox inbox
 
-	conns conns
+	conns   conns
+	members members
 }
 
 func newHost(cfg Config) *Host {

@@ -30,6 +30,12 @@ type Config struct {
 	ReadWorkers  int    // parallel reads; 0: as many as suit
 	// Secrets say which engines are served. Without any it is those of this machine.
 	Secrets secrets.Files
+	// Join are hosts, host:port, whose group this one joins. Without any it is in a group once
+	// another host joins it.
+	Join []string
+	// Advertise is the address, host:port, at which engines and other hosts dial this one. "" means
+	// the one that it listens at.
+	Advertise string
 	// Logger gets what an operator should know; nil means silence.
 	Logger *slog.Logger
 

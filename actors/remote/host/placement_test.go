@@ -78,7 +78,7 @@ func TestPlacement(t *testing.T) {
 		q := &frame.Question{Layer: f.Experts.Layers()[0], Epoch: epoch, Uses: []frame.Use{{Expert: 1, Rows: []int32{0}}}, Inputs: make([]float32, shape.Hidden)}
 		return frame.AppendAsk(nil, id, shape.Hidden, q)
 	}
-	say(frame.AppendHello(nil, &frame.Greeting{Version: frame.Version, Shape: shape, Fingerprint: print}))
+	say(frame.AppendHello(nil, frame.Hello, &frame.Greeting{Version: frame.Version, Shape: shape, Fingerprint: print}))
 	hear(frame.Welcome, 0, "")
 	r.Trust()
 	first := int32(f.Experts.Layers()[0] * shape.Experts)

@@ -27,6 +27,7 @@ type conns struct {
 	work    atomic.Int32   // asks under way
 	closing bool
 	said    map[string]bool // refusals that were logged
+	members []string        // of the group, this host first; nil without one
 }
 
 // add takes a connection, unless there are too many or the host closes.
@@ -64,12 +65,42 @@ func (cs *conns) drain() {
 	defer cs.mu.Unlock()
 	cs.closing = true
 	for c := range cs.open {
-		c.send(frame.AppendEmpty(nil, frame.Drain, 0))
+		if c.engine {
+			c.send(frame.AppendEmpty(nil, frame.Drain, 0))
+		}
+	}
+}
+
+// greeted notes that a connection is an engine's.
+func (cs *conns) greeted(c *conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.engine = true
+}
+
+// watch tells an engine who is in the group, and goes on to do so.
+func (cs *conns) watch(c *conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c.watching = true
+	c.send(frame.AppendGroup(nil, cs.members))
+}
+
+// grouped tells engines who is in the group now.
+func (cs *conns) grouped(members []string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.members = members
+	for c := range cs.open {
+		if c.watching {
+			c.send(frame.AppendGroup(nil, members))
+		}
 	}
 }
 
 // Listen returns what Serve takes connections from: by TLS, if the host has certificates. An
-// address that other machines reach is refused without.
+// address that other machines reach is refused without. The host begins to join others then
+// (Config.Join).
 func (h *Host) Listen(addr string) (net.Listener, error) {
 	if err := h.cfg.Secrets.CheckAddr(addr); err != nil {
 		return nil, err
@@ -78,7 +109,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, err := net.Listen("tcp", addr)
+	tcp, err := h.members.listen(h, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +158,9 @@ const mostSaid = 256
 // gone logs the end of a connection. An engine that is refused dials again and again: why it is so
 // is said once, until somebody is served.
 func (h *Host) gone(c *conn, why error) {
+	if why == nil {
+		return
+	}
 	at := c.net.RemoteAddr().String()
 	if c.known {
 		h.cfg.Logger.Info("an engine has gone", "from", at, "why", why, "asks_of_old_placements", c.old)
@@ -144,17 +178,23 @@ func (h *Host) gone(c *conn, why error) {
 		if errors.Is(why, io.EOF) { // it has thought better of it
 			level = slog.LevelInfo
 		}
-		h.cfg.Logger.Log(context.Background(), level, "an engine is not served", "from", at, "why", why)
+		says := "an engine is not served"
+		if c.joins {
+			says = "a host may not join"
+		}
+		h.cfg.Logger.Log(context.Background(), level, says, "from", at, "why", why)
 	}
 }
 
 // drainPause is how long engines have to hear that they should ask no more.
 const drainPause = 50 * time.Millisecond
 
-// Close ends the host: engines are told to ask no more, what they have asked is answered as long as
-// ctx lasts, and everything is freed. The listener is the caller's to close first.
+// Close ends the host: engines are told to ask no more, and hosts of the group that it goes; what
+// they have asked is answered as long as ctx lasts, and everything is freed. The listener is the
+// caller's to close first.
 func (h *Host) Close(ctx context.Context) error {
 	h.conns.drain()
+	left := h.members.leave()
 	for pause := true; (pause || h.conns.work.Load() > 0) && ctx.Err() == nil; pause = false {
 		select {
 		case <-time.After(drainPause): // the last answers are written, too
@@ -163,5 +203,5 @@ func (h *Host) Close(ctx context.Context) error {
 	}
 	h.conns.closeAll()
 	h.conns.serving.Wait()
-	return h.release()
+	return errors.Join(left, h.release())
 }

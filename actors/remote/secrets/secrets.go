@@ -52,14 +52,16 @@ func (s *Files) Client() (*tls.Config, error) {
 	return &tls.Config{GetClientCertificate: own.forClient, RootCAs: pool, MinVersion: tls.VersionTLS13}, nil
 }
 
-// Server returns what takes engines by TLS, which must show certificates, too; nil without
-// certificates.
+// Server returns what takes engines by TLS, which must show certificates, too, and hosts of a
+// group, which show none (IsMember); nil without certificates.
 func (s *Files) Server() (*tls.Config, error) {
 	own, pool, err := s.load()
 	if own == nil {
 		return nil, err
 	}
-	return &tls.Config{GetCertificate: own.forServer, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}, nil
+	c := &tls.Config{GetCertificate: own.forServer, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}
+	forMembers(c)
+	return c, nil
 }
 
 func (s *Files) load() (*own, *x509.CertPool, error) {
@@ -94,10 +96,7 @@ func (s *Files) CheckAddr(addr string) error {
 	if err != nil || port == "" {
 		return fmt.Errorf("%q is not an address; write host:port", addr)
 	}
-	if s.Cert != "" || s.Insecure || name == "localhost" {
-		return nil
-	}
-	if ip := net.ParseIP(name); ip == nil || !ip.IsLoopback() {
+	if s.Cert == "" && !s.Insecure && !loopback(name) {
 		return fmt.Errorf("%s %w", addr, ErrUnprotected)
 	}
 	return nil

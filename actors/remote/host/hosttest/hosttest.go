@@ -3,6 +3,7 @@ package hosttest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,13 @@ import (
 // Serve starts an expert host that lives as long as the test, and returns its address. It fails the
 // test if the host breaks or does not end within five seconds.
 func Serve(t testing.TB, cfg expert.Config) string {
+	t.Helper()
+	addr, _ := Start(t, cfg)
+	return addr
+}
+
+// Start is Serve of a host that end ends before the test does.
+func Start(t testing.TB, cfg expert.Config) (addr string, end func()) {
 	t.Helper()
 	h, err := expert.Open(t.Context(), cfg)
 	if err != nil {
@@ -23,7 +31,7 @@ func Serve(t testing.TB, cfg expert.Config) string {
 	}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		l.Close()
 		if err := <-served; err != nil {
 			t.Errorf("the host broke: %v", err)
@@ -34,5 +42,6 @@ func Serve(t testing.TB, cfg expert.Config) string {
 			t.Errorf("closing the host: %v", err)
 		}
 	})
-	return l.Addr().String()
+	t.Cleanup(end)
+	return l.Addr().String(), end
 }

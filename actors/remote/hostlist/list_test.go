@@ -1,4 +1,4 @@
-package remote
+package hostlist
 
 import (
 	"os"
@@ -41,7 +41,7 @@ func TestReadList(t *testing.T) {
 		{"huge", nil, "is not a file of addresses"},
 		{dir, nil, "is not a file of addresses"},
 	} {
-		got, err := ReadList(tc.list)
+		got, err := Read(tc.list)
 		if tc.says != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%q: error %v, want %q", tc.list, err, tc.says)

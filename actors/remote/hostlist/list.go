@@ -1,4 +1,5 @@
-package remote
+// Package hostlist reads lists of expert hosts, as engines and hosts are given them.
+package hostlist
 
 import (
 	"fmt"
@@ -23,9 +24,9 @@ func IsFile(list string) bool {
 	return list != "" && (strings.ContainsAny(list, `/\`) || !strings.Contains(list, ":"))
 }
 
-// ReadList returns the hosts that a list names: addresses, host:port, with commas between them, or
+// Read returns the hosts that a list names: addresses, host:port, with commas between them, or
 // a file that has one on each line. In a file, blank lines and what follows a # do not count.
-func ReadList(list string) ([]Listed, error) {
+func Read(list string) ([]Listed, error) {
 	if IsFile(list) {
 		return readFile(list)
 	}
