@@ -2,6 +2,7 @@ package expertio
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
@@ -22,7 +23,7 @@ const (
 	// costWeight is the weight of an answer in what is known of a host's speed.
 	costWeight = 0.05
 	// mostCost is how many times what is known an answer counts at most: a host that was held up
-	// once is not slow.
+	// once is not slow. A first answer counts at most so many times what is known of another host.
 	mostCost = 2
 	// pull is how much each answer moves what is known of the other hosts towards its own host. So
 	// one that seemed slow, and is asked no more for that, is tried again.
@@ -123,13 +124,32 @@ func (c *Core) costOf(a *ask, m *stages.ExpertsAnswered) {
 	h, cost := &c.away.hosts[a.host], float64(m.ComputedNS)/float64(len(m.Uses))
 	if h.cost == 0 {
 		h.cost = cost
+		c.evenCosts()
 		return
 	}
-	h.cost += costWeight * (min(cost, mostCost*h.cost) - h.cost)
+	// Nothing makes a host quicker than it is, while much may hold it up.
+	h.cost = min(h.cost+costWeight*(min(cost, mostCost*h.cost)-h.cost), mostCost*cost)
 	for i := range c.away.hosts {
 		if other := &c.away.hosts[i]; other.cost > 0 {
 			other.cost += pull * (h.cost - other.cost)
 		}
+	}
+}
+
+// evenCosts takes no host to be more than mostCost times as slow as another. So it is whenever one
+// has answered for the first time: that may have been slow, as nothing was in its caches yet, and
+// who seems far slower than others is asked too little to show that it is not. One that is slow
+// shows that soon.
+func (c *Core) evenCosts() {
+	least := math.Inf(1)
+	for i := range c.away.hosts {
+		if cost := c.away.hosts[i].cost; cost > 0 {
+			least = min(least, cost)
+		}
+	}
+	for i := range c.away.hosts {
+		h := &c.away.hosts[i]
+		h.cost = min(h.cost, mostCost*least)
 	}
 }
 

@@ -160,31 +160,49 @@ func placedBySpeed(t *testing.T, room, least int, epoch uint32) {
 	}
 }
 
-// TestHeldUpOnce has a host take very long for its first answers, and then as long as the other: it
-// is asked for its part again.
-func TestHeldUpOnce(t *testing.T) {
-	p := newPlacing(t, 2)
-	for h := range 2 {
-		p.step(&stages.HostChanged{Host: h, Experts: placedLayers * placedExperts, Asks: 8})
-	}
-	uses := func(from, steps int, took map[int]int64) (of [2]int) {
-		for id := from; id < from+steps; id++ {
-			for layer := range placedLayers {
-				p.layer(id, layer, placedPicks*(id%2))
-				for _, a := range p.asks {
-					of[a.Host] += len(a.Uses)
-				}
-				p.answer(took)
-			}
+// TestHeldUp has a host take very long for its first answers, or for many later ones, and then as
+// long as the other: it is asked for its part again, and soon if a few answers were all, or if the
+// other one was held up, too.
+func TestHeldUp(t *testing.T) {
+	slow, both, quick := map[int]int64{0: 1e5, 1: 1000}, map[int]int64{0: 1e5, 1: 3e4}, map[int]int64{0: 1000, 1: 1000}
+	for _, tc := range []struct {
+		name         string
+		took         map[int]int64
+		before, held int     // steps in which hosts are quick, and then as took says
+		most         float64 // the most of the asks that it gets in the next 20 steps
+		within       int     // steps until it has its part
+	}{
+		{"first answer", slow, 0, 1, 1, 0}, {"first answers", slow, 0, 4, 1, 0}, {"later answers", slow, 100, 4, 1, 0},
+		{"many first answers", slow, 0, 200, 0.3, 100}, {"many later answers", slow, 100, 200, 0.3, 100},
+		{"all first answers", both, 0, 1, 1, 0}, {"many of all", both, 0, 200, 1, 0},
+	} {
+		p := newPlacing(t, 2)
+		for h := range 2 {
+			p.step(&stages.HostChanged{Host: h, Experts: placedLayers * placedExperts, Asks: 8})
 		}
-		return of
-	}
-	uses(1, 2, map[int]int64{0: 1e5, 1: 1000})
-	if held := uses(3, 20, map[int]int64{0: 1000, 1: 1000}); held[0] > held[1]/4 {
-		t.Errorf("a host that seems slow is asked as %v", held)
-	}
-	uses(23, 5000, map[int]int64{0: 1000, 1: 1000})
-	if later := uses(5023, 100, map[int]int64{0: 1000, 1: 1000}); 2*later[0] < later[1] {
-		t.Errorf("a host that was held up once is asked as %v", later)
+		id := 0
+		uses := func(steps int, took map[int]int64) float64 { // the first host's share
+			of := [2]int{}
+			for range steps {
+				id++
+				for layer := range placedLayers {
+					p.layer(id, layer, placedPicks*(id%2))
+					for _, a := range p.asks {
+						of[a.Host] += len(a.Uses)
+					}
+					p.answer(took)
+				}
+			}
+			return float64(of[0]) / float64(of[0]+of[1])
+		}
+		if tc.before > 0 {
+			uses(tc.before, quick)
+		}
+		uses(tc.held, tc.took)
+		share := uses(20, quick)
+		uses(tc.within, quick)
+		if later := uses(20, quick); share > tc.most || later < 0.25 {
+			t.Errorf("%s: a host that was held up gets %.2f of the asks, and then %.2f", tc.name, share, later)
+		}
 	}
 }
