@@ -51,6 +51,9 @@ func benchMatrix(b testing.TB, d *Device, rows, cols int, f quant.Format) gpu.Ma
 	for i := different; i < len(w); i += different {
 		copy(w[i:], w[:different])
 	}
+	if block := f.Block(); block != nil {
+		smallScales(block, w)
+	}
 	if f.Codes() {
 		m.Scales = benchBytes(b, d, f.ScaleBytes(rows, cols))
 		for i := range m.Scales.Buf.Bytes() {

@@ -224,10 +224,7 @@ func manyRows(t *testing.T, rng *rand.Rand, k *kernels, w *matrix, most bool) {
 // BenchmarkBlocks compares formats of GGUF files with the engine's own 4 bits, on matrices of real
 // models, one thread. Its pairs are for runs one after the other: see docs/experiments.md.
 func BenchmarkBlocks(b *testing.B) {
-	formats := []quant.Format{q4.In(quant.Panels, quant.PanelRows)}
-	for _, name := range []string{"Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4", "Q2_K", "Q3_K", "IQ4_XS", "F16"} {
-		formats = append(formats, quant.InBlock(quant.BlockNamed(name)))
-	}
+	formats := append([]quant.Format{q4.In(quant.Panels, quant.PanelRows)}, ggufFormats()...)
 	for _, shape := range [][2]int{{2048, 768}, {2048, 4096}} {
 		for _, rows := range []int{1, 64} {
 			for _, f := range formats {
