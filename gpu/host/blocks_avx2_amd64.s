@@ -28,14 +28,10 @@ splitQ80AVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2bytesf0f0f0f<>+0(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+4(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+8(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+12(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+16(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+20(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+24(SB)/4, $0x0f0f0f0f
-DATA avx2bytesf0f0f0f<>+28(SB)/4, $0x0f0f0f0f
+DATA avx2bytesf0f0f0f<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2bytesf0f0f0f<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2bytesf0f0f0f<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2bytesf0f0f0f<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL avx2bytesf0f0f0f<>(SB), RODATA|NOPTR, $32
 
 // func apartShortQ80AVX2(dst *byte, src *byte, eights int, back int)
@@ -159,14 +155,10 @@ apartShortQ80AVX2_whole:
 	VZEROUPPER
 	RET
 
-DATA avx2pair10001<>+0(SB)/4, $0x00010001
-DATA avx2pair10001<>+4(SB)/4, $0x00010001
-DATA avx2pair10001<>+8(SB)/4, $0x00010001
-DATA avx2pair10001<>+12(SB)/4, $0x00010001
-DATA avx2pair10001<>+16(SB)/4, $0x00010001
-DATA avx2pair10001<>+20(SB)/4, $0x00010001
-DATA avx2pair10001<>+24(SB)/4, $0x00010001
-DATA avx2pair10001<>+28(SB)/4, $0x00010001
+DATA avx2pair10001<>+0(SB)/8, $0x0001000100010001
+DATA avx2pair10001<>+8(SB)/8, $0x0001000100010001
+DATA avx2pair10001<>+16(SB)/8, $0x0001000100010001
+DATA avx2pair10001<>+24(SB)/8, $0x0001000100010001
 GLOBL avx2pair10001<>(SB), RODATA|NOPTR, $32
 
 // func manyShortQ80AVX2(a *byte)
@@ -618,6 +610,8 @@ TEXT ·oneShortQ80AVX2(SB), NOSPLIT, $0-8
 oneShortQ80AVX2_row:
 	MOVQ  24(AX), DI
 	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
 	MOVQ  16(AX), R8
 
 oneShortQ80AVX2_eight:
@@ -626,76 +620,69 @@ oneShortQ80AVX2_eight:
 	PREFETCHT0  4224(CX)
 	PREFETCHT0  4288(CX)
 	PREFETCHT0  4352(CX)
-	VMOVDQU     2(CX), X2
-	VINSERTI128 $0x01, 138(CX), Y2, Y2
-	VMOVDQU     18(CX), X3
-	VINSERTI128 $0x01, 154(CX), Y3, Y3
-	VMOVDQU     (DI), Y4
-	VPSIGNB     Y2, Y4, Y4
-	VPABSB      Y2, Y2
-	VPMADDUBSW  Y4, Y2, Y2
-	VPMADDWD    Y0, Y2, Y2
-	VMOVDQU     32(DI), Y4
-	VPSIGNB     Y3, Y4, Y4
-	VPABSB      Y3, Y3
-	VPMADDUBSW  Y4, Y3, Y3
-	VPMADDWD    Y0, Y3, Y3
-	VPADDD      Y3, Y2, Y2
-	VMOVDQU     36(CX), X3
-	VINSERTI128 $0x01, 172(CX), Y3, Y3
-	VMOVDQU     52(CX), X4
-	VINSERTI128 $0x01, 188(CX), Y4, Y4
-	VMOVDQU     64(DI), Y5
-	VPSIGNB     Y3, Y5, Y5
-	VPABSB      Y3, Y3
-	VPMADDUBSW  Y5, Y3, Y3
-	VPMADDWD    Y0, Y3, Y3
-	VMOVDQU     96(DI), Y5
-	VPSIGNB     Y4, Y5, Y5
-	VPABSB      Y4, Y4
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y0, Y4, Y4
-	VPADDD      Y4, Y3, Y3
-	VMOVDQU     70(CX), X4
-	VINSERTI128 $0x01, 206(CX), Y4, Y4
-	VMOVDQU     86(CX), X5
-	VINSERTI128 $0x01, 222(CX), Y5, Y5
-	VMOVDQU     128(DI), Y6
+	VMOVDQU     2(CX), X4
+	VINSERTI128 $0x01, 138(CX), Y4, Y4
+	VMOVDQU     18(CX), X5
+	VINSERTI128 $0x01, 154(CX), Y5, Y5
+	VMOVDQU     (DI), Y6
 	VPSIGNB     Y4, Y6, Y6
 	VPABSB      Y4, Y4
 	VPMADDUBSW  Y6, Y4, Y4
 	VPMADDWD    Y0, Y4, Y4
-	VMOVDQU     160(DI), Y6
+	VMOVDQU     32(DI), Y6
 	VPSIGNB     Y5, Y6, Y6
 	VPABSB      Y5, Y5
 	VPMADDUBSW  Y6, Y5, Y5
 	VPMADDWD    Y0, Y5, Y5
 	VPADDD      Y5, Y4, Y4
-	VMOVDQU     104(CX), X5
-	VINSERTI128 $0x01, 240(CX), Y5, Y5
-	VMOVDQU     120(CX), X6
-	VINSERTI128 $0x01, 256(CX), Y6, Y6
-	VMOVDQU     192(DI), Y7
+	VCVTDQ2PS   Y2, Y2
+	VMOVDQU     36(CX), X5
+	VINSERTI128 $0x01, 172(CX), Y5, Y5
+	VMOVDQU     52(CX), X6
+	VINSERTI128 $0x01, 188(CX), Y6, Y6
+	VMOVDQU     64(DI), Y7
 	VPSIGNB     Y5, Y7, Y7
 	VPABSB      Y5, Y5
 	VPMADDUBSW  Y7, Y5, Y5
 	VPMADDWD    Y0, Y5, Y5
-	VMOVDQU     224(DI), Y7
+	VMOVDQU     96(DI), Y7
 	VPSIGNB     Y6, Y7, Y7
 	VPABSB      Y6, Y6
 	VPMADDUBSW  Y7, Y6, Y6
 	VPMADDWD    Y0, Y6, Y6
 	VPADDD      Y6, Y5, Y5
-	VPUNPCKLDQ  Y3, Y2, Y6
-	VPUNPCKHDQ  Y3, Y2, Y2
-	VPADDD      Y2, Y6, Y6
-	VPUNPCKLDQ  Y5, Y4, Y2
-	VPUNPCKHDQ  Y5, Y4, Y3
+	VMULPS      Y3, Y2, Y2
+	VMOVDQU     70(CX), X6
+	VINSERTI128 $0x01, 206(CX), Y6, Y6
+	VMOVDQU     86(CX), X3
+	VINSERTI128 $0x01, 222(CX), Y3, Y3
+	VMOVDQU     128(DI), Y7
+	VPSIGNB     Y6, Y7, Y7
+	VPABSB      Y6, Y6
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y0, Y6, Y6
+	VMOVDQU     160(DI), Y7
+	VPSIGNB     Y3, Y7, Y7
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y7, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VPADDD      Y3, Y6, Y6
+	VADDPS      Y2, Y1, Y1
+	VMOVDQU     104(CX), X2
+	VINSERTI128 $0x01, 240(CX), Y2, Y2
+	VMOVDQU     120(CX), X3
+	VINSERTI128 $0x01, 256(CX), Y3, Y3
+	VMOVDQU     192(DI), Y7
+	VPSIGNB     Y2, Y7, Y7
+	VPABSB      Y2, Y2
+	VPMADDUBSW  Y7, Y2, Y2
+	VPMADDWD    Y0, Y2, Y2
+	VMOVDQU     224(DI), Y7
+	VPSIGNB     Y3, Y7, Y7
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y7, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
 	VPADDD      Y3, Y2, Y2
-	VPUNPCKLQDQ Y2, Y6, Y3
-	VPUNPCKHQDQ Y2, Y6, Y2
-	VPADDD      Y2, Y3, Y3
-	VCVTDQ2PS   Y3, Y3
 	MOVWQZX     102(CX), R9
 	MOVWQZX     68(CX), R10
 	SHLQ        $0x10, R9
@@ -716,16 +703,27 @@ oneShortQ80AVX2_eight:
 	MOVWQZX     136(CX), R11
 	SHLQ        $0x10, R10
 	ORQ         R11, R10
-	VMOVQ       R9, X2
-	VPINSRQ     $0x01, R10, X2, X2
-	VCVTPH2PS   X2, Y2
-	VMULPS      256(DI), Y2, Y2
-	VMULPS      Y2, Y3, Y3
-	VADDPS      Y3, Y1, Y1
+	VMOVQ       R9, X3
+	VPINSRQ     $0x01, R10, X3, X3
+	VCVTPH2PS   X3, Y3
+	VMULPS      256(DI), Y3, Y3
+	VPUNPCKLDQ  Y5, Y4, Y7
+	VPUNPCKHDQ  Y5, Y4, Y4
+	VPADDD      Y4, Y7, Y7
+	VPUNPCKLDQ  Y2, Y6, Y4
+	VPUNPCKHDQ  Y2, Y6, Y2
+	VPADDD      Y2, Y4, Y4
+	VPUNPCKLQDQ Y4, Y7, Y2
+	VPUNPCKHQDQ Y4, Y7, Y4
+	VPADDD      Y4, Y2, Y2
+	VMOVDQA     Y2, Y2
 	ADDQ        $0x00000110, CX
 	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortQ80AVX2_eight
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y3, Y2, Y2
+	VADDPS      Y2, Y1, Y1
 	TESTQ       BX, BX
 	JZ          oneShortQ80AVX2_whole
 	SUBQ        BX, CX
@@ -744,61 +742,51 @@ oneShortQ80AVX2_eight:
 	VPMADDUBSW  Y4, Y3, Y3
 	VPMADDWD    Y0, Y3, Y3
 	VPADDD      Y3, Y2, Y2
-	VMOVDQU     36(CX), X3
-	VINSERTI128 $0x01, 172(CX), Y3, Y3
-	VMOVDQU     52(CX), X4
-	VINSERTI128 $0x01, 188(CX), Y4, Y4
+	VMOVDQU     36(CX), X4
+	VINSERTI128 $0x01, 172(CX), Y4, Y4
+	VMOVDQU     52(CX), X3
+	VINSERTI128 $0x01, 188(CX), Y3, Y3
 	VMOVDQU     64(DI), Y5
-	VPSIGNB     Y3, Y5, Y5
-	VPABSB      Y3, Y3
-	VPMADDUBSW  Y5, Y3, Y3
-	VPMADDWD    Y0, Y3, Y3
-	VMOVDQU     96(DI), Y5
 	VPSIGNB     Y4, Y5, Y5
 	VPABSB      Y4, Y4
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y0, Y4, Y4
-	VPADDD      Y4, Y3, Y3
-	VMOVDQU     70(CX), X4
-	VINSERTI128 $0x01, 206(CX), Y4, Y4
-	VMOVDQU     86(CX), X5
-	VINSERTI128 $0x01, 222(CX), Y5, Y5
+	VMOVDQU     96(DI), Y5
+	VPSIGNB     Y3, Y5, Y5
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y5, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VPADDD      Y3, Y4, Y4
+	VMOVDQU     70(CX), X5
+	VINSERTI128 $0x01, 206(CX), Y5, Y5
+	VMOVDQU     86(CX), X3
+	VINSERTI128 $0x01, 222(CX), Y3, Y3
 	VMOVDQU     128(DI), Y6
-	VPSIGNB     Y4, Y6, Y6
-	VPABSB      Y4, Y4
-	VPMADDUBSW  Y6, Y4, Y4
-	VPMADDWD    Y0, Y4, Y4
-	VMOVDQU     160(DI), Y6
 	VPSIGNB     Y5, Y6, Y6
 	VPABSB      Y5, Y5
 	VPMADDUBSW  Y6, Y5, Y5
 	VPMADDWD    Y0, Y5, Y5
-	VPADDD      Y5, Y4, Y4
-	VMOVDQU     104(CX), X5
-	VINSERTI128 $0x01, 240(CX), Y5, Y5
-	VMOVDQU     120(CX), X6
-	VINSERTI128 $0x01, 256(CX), Y6, Y6
+	VMOVDQU     160(DI), Y6
+	VPSIGNB     Y3, Y6, Y6
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y6, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VPADDD      Y3, Y5, Y5
+	VMOVDQU     104(CX), X6
+	VINSERTI128 $0x01, 240(CX), Y6, Y6
+	VMOVDQU     120(CX), X3
+	VINSERTI128 $0x01, 256(CX), Y3, Y3
 	VMOVDQU     192(DI), Y7
-	VPSIGNB     Y5, Y7, Y7
-	VPABSB      Y5, Y5
-	VPMADDUBSW  Y7, Y5, Y5
-	VPMADDWD    Y0, Y5, Y5
-	VMOVDQU     224(DI), Y7
 	VPSIGNB     Y6, Y7, Y7
 	VPABSB      Y6, Y6
 	VPMADDUBSW  Y7, Y6, Y6
 	VPMADDWD    Y0, Y6, Y6
-	VPADDD      Y6, Y5, Y5
-	VPUNPCKLDQ  Y3, Y2, Y6
-	VPUNPCKHDQ  Y3, Y2, Y2
-	VPADDD      Y2, Y6, Y6
-	VPUNPCKLDQ  Y5, Y4, Y2
-	VPUNPCKHDQ  Y5, Y4, Y3
-	VPADDD      Y3, Y2, Y2
-	VPUNPCKLQDQ Y2, Y6, Y3
-	VPUNPCKHQDQ Y2, Y6, Y2
-	VPADDD      Y2, Y3, Y3
-	VCVTDQ2PS   Y3, Y3
+	VMOVDQU     224(DI), Y7
+	VPSIGNB     Y3, Y7, Y7
+	VPABSB      Y3, Y3
+	VPMADDUBSW  Y7, Y3, Y3
+	VPMADDWD    Y0, Y3, Y3
+	VPADDD      Y3, Y6, Y6
 	MOVWQZX     102(CX), R8
 	MOVWQZX     68(CX), R9
 	SHLQ        $0x10, R8
@@ -819,17 +807,27 @@ oneShortQ80AVX2_eight:
 	MOVWQZX     136(CX), R10
 	SHLQ        $0x10, R9
 	ORQ         R10, R9
-	VMOVQ       R8, X2
-	VPINSRQ     $0x01, R9, X2, X2
-	VCVTPH2PS   X2, Y2
-	VMULPS      256(DI), Y2, Y2
-	VMULPS      Y2, Y3, Y3
-	VMOVDQU     608(DI), Y2
-	VPERMPS     Y3, Y2, Y3
-	VANDPS      640(DI), Y3, Y3
-	VADDPS      Y3, Y1, Y1
+	VMOVQ       R8, X3
+	VPINSRQ     $0x01, R9, X3, X3
+	VCVTPH2PS   X3, Y3
+	VMULPS      256(DI), Y3, Y3
+	VPUNPCKLDQ  Y4, Y2, Y7
+	VPUNPCKHDQ  Y4, Y2, Y2
+	VPADDD      Y2, Y7, Y7
+	VPUNPCKLDQ  Y6, Y5, Y2
+	VPUNPCKHDQ  Y6, Y5, Y4
+	VPADDD      Y4, Y2, Y2
+	VPUNPCKLQDQ Y2, Y7, Y4
+	VPUNPCKHQDQ Y2, Y7, Y2
+	VPADDD      Y2, Y4, Y4
+	VMOVDQA     Y4, Y2
 	ADDQ        $0x00000110, CX
-	ADDQ        $0x00000260, DI
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      Y3, Y2, Y2
+	VMOVDQU     608(DI), Y3
+	VPERMPS     Y2, Y3, Y2
+	VANDPS      640(DI), Y2, Y2
+	VADDPS      Y2, Y1, Y1
 
 oneShortQ80AVX2_whole:
 	VEXTRACTF128 $0x01, Y1, X2
@@ -930,24 +928,16 @@ splitQ6KAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2bytes30303030<>+0(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+4(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+8(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+12(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+16(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+20(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+24(SB)/4, $0x30303030
-DATA avx2bytes30303030<>+28(SB)/4, $0x30303030
+DATA avx2bytes30303030<>+0(SB)/8, $0x3030303030303030
+DATA avx2bytes30303030<>+8(SB)/8, $0x3030303030303030
+DATA avx2bytes30303030<>+16(SB)/8, $0x3030303030303030
+DATA avx2bytes30303030<>+24(SB)/8, $0x3030303030303030
 GLOBL avx2bytes30303030<>(SB), RODATA|NOPTR, $32
 
-DATA avx2bytes20202020<>+0(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+4(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+8(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+12(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+16(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+20(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+24(SB)/4, $0x20202020
-DATA avx2bytes20202020<>+28(SB)/4, $0x20202020
+DATA avx2bytes20202020<>+0(SB)/8, $0x2020202020202020
+DATA avx2bytes20202020<>+8(SB)/8, $0x2020202020202020
+DATA avx2bytes20202020<>+16(SB)/8, $0x2020202020202020
+DATA avx2bytes20202020<>+24(SB)/8, $0x2020202020202020
 GLOBL avx2bytes20202020<>(SB), RODATA|NOPTR, $32
 
 // func wholeQ6KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
@@ -1040,6 +1030,9 @@ oneWholeQ6KAVX2_row:
 	MOVQ  32(AX), DI
 	MOVQ  40(AX), R8
 	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R9
 
 oneWholeQ6KAVX2_block:
@@ -1047,99 +1040,103 @@ oneWholeQ6KAVX2_block:
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
 	PREFETCHT0   4288(CX)
-	VPMOVSXBW    192(CX), Y2
-	VPSHUFB      avx2evenThenOdd<>+0(SB), Y2, Y3
-	VPERMQ       $0xd8, Y3, Y3
-	VBROADCASTSS (DI), X5
-	VPBROADCASTW 208(CX), X4
-	VCVTPH2PS    X4, X4
-	VMULPS       X5, X4, X4
-	VBROADCASTSS X4, Y4
-	VPSLLW       $0x05, Y2, Y2
-	VMOVDQU      128(CX), Y5
-	VMOVDQU      (CX), Y6
-	VPSRLW       $0x04, Y6, Y7
-	VPAND        Y0, Y6, Y6
-	VPAND        Y0, Y7, Y7
-	VPSLLW       $0x04, Y5, Y8
-	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
-	VPOR         Y8, Y6, Y6
-	VPAND        avx2bytes30303030<>+0(SB), Y5, Y8
-	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   (SI), Y6, Y6
-	VPSHUFB      avx2word0<>+0(SB), Y3, Y8
-	VPMADDWD     Y8, Y6, Y6
-	VPMADDUBSW   64(SI), Y7, Y7
-	VPSHUFB      avx2word2<>+0(SB), Y3, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VMOVDQU      32(CX), Y8
-	VPSRLW       $0x04, Y8, Y9
-	VPAND        Y0, Y8, Y8
-	VPAND        Y0, Y9, Y9
-	VPSLLW       $0x02, Y5, Y10
-	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPSRLW       $0x02, Y5, Y5
-	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
-	VPOR         Y5, Y9, Y9
-	VPMADDUBSW   32(SI), Y8, Y5
-	VPSHUFB      avx2word1<>+0(SB), Y3, Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y6, Y6
-	VPMADDUBSW   96(SI), Y9, Y5
-	VPSHUFB      avx2word3<>+0(SB), Y3, Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y7, Y7
-	VMOVDQU      160(CX), Y5
-	VMOVDQU      64(CX), Y8
-	VPSRLW       $0x04, Y8, Y9
-	VPAND        Y0, Y8, Y8
-	VPAND        Y0, Y9, Y9
-	VPSLLW       $0x04, Y5, Y10
-	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPAND        avx2bytes30303030<>+0(SB), Y5, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   128(SI), Y8, Y8
-	VPSHUFB      avx2word4<>+0(SB), Y3, Y10
-	VPMADDWD     Y10, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDUBSW   192(SI), Y9, Y8
-	VPSHUFB      avx2word6<>+0(SB), Y3, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VMOVDQU      96(CX), Y8
-	VPSRLW       $0x04, Y8, Y9
-	VPAND        Y0, Y8, Y8
-	VPAND        Y0, Y9, Y9
-	VPSLLW       $0x02, Y5, Y10
-	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPSRLW       $0x02, Y5, Y5
-	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
-	VPOR         Y5, Y9, Y9
-	VPMADDUBSW   160(SI), Y8, Y5
-	VPSHUFB      avx2word5<>+0(SB), Y3, Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y6, Y6
-	VPMADDUBSW   224(SI), Y9, Y5
-	VPSHUFB      avx2word7<>+0(SB), Y3, Y3
-	VPMADDWD     Y3, Y5, Y5
-	VPADDD       Y5, Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       Y4, Y6, Y6
-	VPMADDWD     (R8), Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y2, Y6, Y6
+	VPMOVSXBW    192(CX), Y5
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y5, Y6
+	VPERMQ       $0xd8, Y6, Y6
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS (DI), X7
+	VPBROADCASTW 208(CX), X3
+	VCVTPH2PS    X3, X3
+	VMULPS       X7, X3, X3
+	VBROADCASTSS X3, Y3
+	VPSLLW       $0x05, Y5, Y5
+	VMOVDQU      128(CX), Y7
+	VMOVDQU      (CX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPSLLW       $0x04, Y7, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y8, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y7, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   (SI), Y8, Y8
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VSUBPS       Y4, Y2, Y2
+	VPMADDUBSW   64(SI), Y9, Y9
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y6, Y4
+	VPMADDWD     Y4, Y9, Y9
+	VADDPS       Y2, Y1, Y1
+	VMOVDQU      32(CX), Y4
+	VPSRLW       $0x04, Y4, Y2
+	VPAND        Y0, Y4, Y4
+	VPAND        Y0, Y2, Y2
+	VPSLLW       $0x02, Y7, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y4, Y4
+	VPSRLW       $0x02, Y7, Y7
+	VPAND        avx2bytes30303030<>+0(SB), Y7, Y7
+	VPOR         Y7, Y2, Y2
+	VPMADDUBSW   32(SI), Y4, Y4
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y8, Y8
+	VPMADDWD     (R8), Y5, Y4
+	VPMADDUBSW   96(SI), Y2, Y2
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y6, Y5
+	VPMADDWD     Y5, Y2, Y2
+	VPADDD       Y2, Y9, Y9
+	VCVTDQ2PS    Y4, Y4
+	VMOVDQU      160(CX), Y2
+	VMOVDQU      64(CX), Y5
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x04, Y2, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y5, Y5
+	VPAND        avx2bytes30303030<>+0(SB), Y2, Y10
+	VPOR         Y10, Y7, Y7
+	VPMADDUBSW   128(SI), Y5, Y5
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VMULPS       Y3, Y4, Y4
+	VPMADDUBSW   192(SI), Y7, Y5
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VMOVDQU      96(CX), Y5
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x02, Y2, Y10
+	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
+	VPOR         Y10, Y5, Y5
+	VPSRLW       $0x02, Y2, Y2
+	VPAND        avx2bytes30303030<>+0(SB), Y2, Y2
+	VPOR         Y2, Y7, Y7
+	VPMADDUBSW   160(SI), Y5, Y2
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y6, Y5
+	VPMADDWD     Y5, Y2, Y2
+	VPADDD       Y2, Y8, Y8
+	VPMADDUBSW   224(SI), Y7, Y2
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y6, Y5
+	VPMADDWD     Y5, Y2, Y2
+	VPADDD       Y2, Y9, Y9
+	VPADDD       Y9, Y8, Y2
 	ADDQ         $0x00000020, R8
-	VADDPS       Y6, Y1, Y1
 	ADDQ         $0x000000d2, CX
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
 	DECQ         R9
 	JNZ          oneWholeQ6KAVX2_block
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
 	VMOVHLPS     X1, X1, X2
@@ -1153,95 +1150,59 @@ oneWholeQ6KAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2evenThenOdd<>+0(SB)/4, $0x05040100
-DATA avx2evenThenOdd<>+4(SB)/4, $0x0d0c0908
-DATA avx2evenThenOdd<>+8(SB)/4, $0x07060302
-DATA avx2evenThenOdd<>+12(SB)/4, $0x0f0e0b0a
-DATA avx2evenThenOdd<>+16(SB)/4, $0x05040100
-DATA avx2evenThenOdd<>+20(SB)/4, $0x0d0c0908
-DATA avx2evenThenOdd<>+24(SB)/4, $0x07060302
-DATA avx2evenThenOdd<>+28(SB)/4, $0x0f0e0b0a
+DATA avx2evenThenOdd<>+0(SB)/8, $0x0d0c090805040100
+DATA avx2evenThenOdd<>+8(SB)/8, $0x0f0e0b0a07060302
+DATA avx2evenThenOdd<>+16(SB)/8, $0x0d0c090805040100
+DATA avx2evenThenOdd<>+24(SB)/8, $0x0f0e0b0a07060302
 GLOBL avx2evenThenOdd<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word0<>+0(SB)/4, $0x01000100
-DATA avx2word0<>+4(SB)/4, $0x01000100
-DATA avx2word0<>+8(SB)/4, $0x01000100
-DATA avx2word0<>+12(SB)/4, $0x01000100
-DATA avx2word0<>+16(SB)/4, $0x01000100
-DATA avx2word0<>+20(SB)/4, $0x01000100
-DATA avx2word0<>+24(SB)/4, $0x01000100
-DATA avx2word0<>+28(SB)/4, $0x01000100
-GLOBL avx2word0<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_0_0<>+0(SB)/8, $0x0100010001000100
+DATA avx2scaletrue_0_0<>+8(SB)/8, $0x0100010001000100
+DATA avx2scaletrue_0_0<>+16(SB)/8, $0x0100010001000100
+DATA avx2scaletrue_0_0<>+24(SB)/8, $0x0100010001000100
+GLOBL avx2scaletrue_0_0<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word2<>+0(SB)/4, $0x05040504
-DATA avx2word2<>+4(SB)/4, $0x05040504
-DATA avx2word2<>+8(SB)/4, $0x05040504
-DATA avx2word2<>+12(SB)/4, $0x05040504
-DATA avx2word2<>+16(SB)/4, $0x05040504
-DATA avx2word2<>+20(SB)/4, $0x05040504
-DATA avx2word2<>+24(SB)/4, $0x05040504
-DATA avx2word2<>+28(SB)/4, $0x05040504
-GLOBL avx2word2<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_4_4<>+0(SB)/8, $0x0504050405040504
+DATA avx2scaletrue_4_4<>+8(SB)/8, $0x0504050405040504
+DATA avx2scaletrue_4_4<>+16(SB)/8, $0x0504050405040504
+DATA avx2scaletrue_4_4<>+24(SB)/8, $0x0504050405040504
+GLOBL avx2scaletrue_4_4<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word1<>+0(SB)/4, $0x03020302
-DATA avx2word1<>+4(SB)/4, $0x03020302
-DATA avx2word1<>+8(SB)/4, $0x03020302
-DATA avx2word1<>+12(SB)/4, $0x03020302
-DATA avx2word1<>+16(SB)/4, $0x03020302
-DATA avx2word1<>+20(SB)/4, $0x03020302
-DATA avx2word1<>+24(SB)/4, $0x03020302
-DATA avx2word1<>+28(SB)/4, $0x03020302
-GLOBL avx2word1<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_2_2<>+0(SB)/8, $0x0302030203020302
+DATA avx2scaletrue_2_2<>+8(SB)/8, $0x0302030203020302
+DATA avx2scaletrue_2_2<>+16(SB)/8, $0x0302030203020302
+DATA avx2scaletrue_2_2<>+24(SB)/8, $0x0302030203020302
+GLOBL avx2scaletrue_2_2<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word3<>+0(SB)/4, $0x07060706
-DATA avx2word3<>+4(SB)/4, $0x07060706
-DATA avx2word3<>+8(SB)/4, $0x07060706
-DATA avx2word3<>+12(SB)/4, $0x07060706
-DATA avx2word3<>+16(SB)/4, $0x07060706
-DATA avx2word3<>+20(SB)/4, $0x07060706
-DATA avx2word3<>+24(SB)/4, $0x07060706
-DATA avx2word3<>+28(SB)/4, $0x07060706
-GLOBL avx2word3<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_6_6<>+0(SB)/8, $0x0706070607060706
+DATA avx2scaletrue_6_6<>+8(SB)/8, $0x0706070607060706
+DATA avx2scaletrue_6_6<>+16(SB)/8, $0x0706070607060706
+DATA avx2scaletrue_6_6<>+24(SB)/8, $0x0706070607060706
+GLOBL avx2scaletrue_6_6<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word4<>+0(SB)/4, $0x09080908
-DATA avx2word4<>+4(SB)/4, $0x09080908
-DATA avx2word4<>+8(SB)/4, $0x09080908
-DATA avx2word4<>+12(SB)/4, $0x09080908
-DATA avx2word4<>+16(SB)/4, $0x09080908
-DATA avx2word4<>+20(SB)/4, $0x09080908
-DATA avx2word4<>+24(SB)/4, $0x09080908
-DATA avx2word4<>+28(SB)/4, $0x09080908
-GLOBL avx2word4<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_8_8<>+0(SB)/8, $0x0908090809080908
+DATA avx2scaletrue_8_8<>+8(SB)/8, $0x0908090809080908
+DATA avx2scaletrue_8_8<>+16(SB)/8, $0x0908090809080908
+DATA avx2scaletrue_8_8<>+24(SB)/8, $0x0908090809080908
+GLOBL avx2scaletrue_8_8<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word6<>+0(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+4(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+8(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+12(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+16(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+20(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+24(SB)/4, $0x0d0c0d0c
-DATA avx2word6<>+28(SB)/4, $0x0d0c0d0c
-GLOBL avx2word6<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_12_12<>+0(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA avx2scaletrue_12_12<>+8(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA avx2scaletrue_12_12<>+16(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA avx2scaletrue_12_12<>+24(SB)/8, $0x0d0c0d0c0d0c0d0c
+GLOBL avx2scaletrue_12_12<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word5<>+0(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+4(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+8(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+12(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+16(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+20(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+24(SB)/4, $0x0b0a0b0a
-DATA avx2word5<>+28(SB)/4, $0x0b0a0b0a
-GLOBL avx2word5<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_10_10<>+0(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA avx2scaletrue_10_10<>+8(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA avx2scaletrue_10_10<>+16(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA avx2scaletrue_10_10<>+24(SB)/8, $0x0b0a0b0a0b0a0b0a
+GLOBL avx2scaletrue_10_10<>(SB), RODATA|NOPTR, $32
 
-DATA avx2word7<>+0(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+4(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+8(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+12(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+16(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+20(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+24(SB)/4, $0x0f0e0f0e
-DATA avx2word7<>+28(SB)/4, $0x0f0e0f0e
-GLOBL avx2word7<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_14_14<>+0(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA avx2scaletrue_14_14<>+8(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA avx2scaletrue_14_14<>+16(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA avx2scaletrue_14_14<>+24(SB)/8, $0x0f0e0f0e0f0e0f0e
+GLOBL avx2scaletrue_14_14<>(SB), RODATA|NOPTR, $32
 
 // func splitQ51AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -1281,34 +1242,22 @@ splitQ51AVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2spread<>+0(SB)/4, $0x00000000
-DATA avx2spread<>+4(SB)/4, $0x00000000
-DATA avx2spread<>+8(SB)/4, $0x01010101
-DATA avx2spread<>+12(SB)/4, $0x01010101
-DATA avx2spread<>+16(SB)/4, $0x02020202
-DATA avx2spread<>+20(SB)/4, $0x02020202
-DATA avx2spread<>+24(SB)/4, $0x03030303
-DATA avx2spread<>+28(SB)/4, $0x03030303
+DATA avx2spread<>+0(SB)/8, $0x0000000000000000
+DATA avx2spread<>+8(SB)/8, $0x0101010101010101
+DATA avx2spread<>+16(SB)/8, $0x0202020202020202
+DATA avx2spread<>+24(SB)/8, $0x0303030303030303
 GLOBL avx2spread<>(SB), RODATA|NOPTR, $32
 
-DATA avx2bitOf<>+0(SB)/4, $0x08040201
-DATA avx2bitOf<>+4(SB)/4, $0x80402010
-DATA avx2bitOf<>+8(SB)/4, $0x08040201
-DATA avx2bitOf<>+12(SB)/4, $0x80402010
-DATA avx2bitOf<>+16(SB)/4, $0x08040201
-DATA avx2bitOf<>+20(SB)/4, $0x80402010
-DATA avx2bitOf<>+24(SB)/4, $0x08040201
-DATA avx2bitOf<>+28(SB)/4, $0x80402010
+DATA avx2bitOf<>+0(SB)/8, $0x8040201008040201
+DATA avx2bitOf<>+8(SB)/8, $0x8040201008040201
+DATA avx2bitOf<>+16(SB)/8, $0x8040201008040201
+DATA avx2bitOf<>+24(SB)/8, $0x8040201008040201
 GLOBL avx2bitOf<>(SB), RODATA|NOPTR, $32
 
-DATA avx2bytes10101010<>+0(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+4(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+8(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+12(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+16(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+20(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+24(SB)/4, $0x10101010
-DATA avx2bytes10101010<>+28(SB)/4, $0x10101010
+DATA avx2bytes10101010<>+0(SB)/8, $0x1010101010101010
+DATA avx2bytes10101010<>+8(SB)/8, $0x1010101010101010
+DATA avx2bytes10101010<>+16(SB)/8, $0x1010101010101010
+DATA avx2bytes10101010<>+24(SB)/8, $0x1010101010101010
 GLOBL avx2bytes10101010<>(SB), RODATA|NOPTR, $32
 
 // func apartShortQ51AVX2(dst *byte, src *byte, eights int, back int)
@@ -1633,524 +1582,266 @@ apartShortQ51AVX2_whole:
 	VZEROUPPER
 	RET
 
-DATA avx2topBits<>+0(SB)/4, $0x00000000
-DATA avx2topBits<>+4(SB)/4, $0x00000000
-DATA avx2topBits<>+8(SB)/4, $0x00000010
-DATA avx2topBits<>+12(SB)/4, $0x00000000
-DATA avx2topBits<>+16(SB)/4, $0x00001000
-DATA avx2topBits<>+20(SB)/4, $0x00000000
-DATA avx2topBits<>+24(SB)/4, $0x00001010
-DATA avx2topBits<>+28(SB)/4, $0x00000000
-DATA avx2topBits<>+32(SB)/4, $0x00100000
-DATA avx2topBits<>+36(SB)/4, $0x00000000
-DATA avx2topBits<>+40(SB)/4, $0x00100010
-DATA avx2topBits<>+44(SB)/4, $0x00000000
-DATA avx2topBits<>+48(SB)/4, $0x00101000
-DATA avx2topBits<>+52(SB)/4, $0x00000000
-DATA avx2topBits<>+56(SB)/4, $0x00101010
-DATA avx2topBits<>+60(SB)/4, $0x00000000
-DATA avx2topBits<>+64(SB)/4, $0x10000000
-DATA avx2topBits<>+68(SB)/4, $0x00000000
-DATA avx2topBits<>+72(SB)/4, $0x10000010
-DATA avx2topBits<>+76(SB)/4, $0x00000000
-DATA avx2topBits<>+80(SB)/4, $0x10001000
-DATA avx2topBits<>+84(SB)/4, $0x00000000
-DATA avx2topBits<>+88(SB)/4, $0x10001010
-DATA avx2topBits<>+92(SB)/4, $0x00000000
-DATA avx2topBits<>+96(SB)/4, $0x10100000
-DATA avx2topBits<>+100(SB)/4, $0x00000000
-DATA avx2topBits<>+104(SB)/4, $0x10100010
-DATA avx2topBits<>+108(SB)/4, $0x00000000
-DATA avx2topBits<>+112(SB)/4, $0x10101000
-DATA avx2topBits<>+116(SB)/4, $0x00000000
-DATA avx2topBits<>+120(SB)/4, $0x10101010
-DATA avx2topBits<>+124(SB)/4, $0x00000000
-DATA avx2topBits<>+128(SB)/4, $0x00000000
-DATA avx2topBits<>+132(SB)/4, $0x00000010
-DATA avx2topBits<>+136(SB)/4, $0x00000010
-DATA avx2topBits<>+140(SB)/4, $0x00000010
-DATA avx2topBits<>+144(SB)/4, $0x00001000
-DATA avx2topBits<>+148(SB)/4, $0x00000010
-DATA avx2topBits<>+152(SB)/4, $0x00001010
-DATA avx2topBits<>+156(SB)/4, $0x00000010
-DATA avx2topBits<>+160(SB)/4, $0x00100000
-DATA avx2topBits<>+164(SB)/4, $0x00000010
-DATA avx2topBits<>+168(SB)/4, $0x00100010
-DATA avx2topBits<>+172(SB)/4, $0x00000010
-DATA avx2topBits<>+176(SB)/4, $0x00101000
-DATA avx2topBits<>+180(SB)/4, $0x00000010
-DATA avx2topBits<>+184(SB)/4, $0x00101010
-DATA avx2topBits<>+188(SB)/4, $0x00000010
-DATA avx2topBits<>+192(SB)/4, $0x10000000
-DATA avx2topBits<>+196(SB)/4, $0x00000010
-DATA avx2topBits<>+200(SB)/4, $0x10000010
-DATA avx2topBits<>+204(SB)/4, $0x00000010
-DATA avx2topBits<>+208(SB)/4, $0x10001000
-DATA avx2topBits<>+212(SB)/4, $0x00000010
-DATA avx2topBits<>+216(SB)/4, $0x10001010
-DATA avx2topBits<>+220(SB)/4, $0x00000010
-DATA avx2topBits<>+224(SB)/4, $0x10100000
-DATA avx2topBits<>+228(SB)/4, $0x00000010
-DATA avx2topBits<>+232(SB)/4, $0x10100010
-DATA avx2topBits<>+236(SB)/4, $0x00000010
-DATA avx2topBits<>+240(SB)/4, $0x10101000
-DATA avx2topBits<>+244(SB)/4, $0x00000010
-DATA avx2topBits<>+248(SB)/4, $0x10101010
-DATA avx2topBits<>+252(SB)/4, $0x00000010
-DATA avx2topBits<>+256(SB)/4, $0x00000000
-DATA avx2topBits<>+260(SB)/4, $0x00001000
-DATA avx2topBits<>+264(SB)/4, $0x00000010
-DATA avx2topBits<>+268(SB)/4, $0x00001000
-DATA avx2topBits<>+272(SB)/4, $0x00001000
-DATA avx2topBits<>+276(SB)/4, $0x00001000
-DATA avx2topBits<>+280(SB)/4, $0x00001010
-DATA avx2topBits<>+284(SB)/4, $0x00001000
-DATA avx2topBits<>+288(SB)/4, $0x00100000
-DATA avx2topBits<>+292(SB)/4, $0x00001000
-DATA avx2topBits<>+296(SB)/4, $0x00100010
-DATA avx2topBits<>+300(SB)/4, $0x00001000
-DATA avx2topBits<>+304(SB)/4, $0x00101000
-DATA avx2topBits<>+308(SB)/4, $0x00001000
-DATA avx2topBits<>+312(SB)/4, $0x00101010
-DATA avx2topBits<>+316(SB)/4, $0x00001000
-DATA avx2topBits<>+320(SB)/4, $0x10000000
-DATA avx2topBits<>+324(SB)/4, $0x00001000
-DATA avx2topBits<>+328(SB)/4, $0x10000010
-DATA avx2topBits<>+332(SB)/4, $0x00001000
-DATA avx2topBits<>+336(SB)/4, $0x10001000
-DATA avx2topBits<>+340(SB)/4, $0x00001000
-DATA avx2topBits<>+344(SB)/4, $0x10001010
-DATA avx2topBits<>+348(SB)/4, $0x00001000
-DATA avx2topBits<>+352(SB)/4, $0x10100000
-DATA avx2topBits<>+356(SB)/4, $0x00001000
-DATA avx2topBits<>+360(SB)/4, $0x10100010
-DATA avx2topBits<>+364(SB)/4, $0x00001000
-DATA avx2topBits<>+368(SB)/4, $0x10101000
-DATA avx2topBits<>+372(SB)/4, $0x00001000
-DATA avx2topBits<>+376(SB)/4, $0x10101010
-DATA avx2topBits<>+380(SB)/4, $0x00001000
-DATA avx2topBits<>+384(SB)/4, $0x00000000
-DATA avx2topBits<>+388(SB)/4, $0x00001010
-DATA avx2topBits<>+392(SB)/4, $0x00000010
-DATA avx2topBits<>+396(SB)/4, $0x00001010
-DATA avx2topBits<>+400(SB)/4, $0x00001000
-DATA avx2topBits<>+404(SB)/4, $0x00001010
-DATA avx2topBits<>+408(SB)/4, $0x00001010
-DATA avx2topBits<>+412(SB)/4, $0x00001010
-DATA avx2topBits<>+416(SB)/4, $0x00100000
-DATA avx2topBits<>+420(SB)/4, $0x00001010
-DATA avx2topBits<>+424(SB)/4, $0x00100010
-DATA avx2topBits<>+428(SB)/4, $0x00001010
-DATA avx2topBits<>+432(SB)/4, $0x00101000
-DATA avx2topBits<>+436(SB)/4, $0x00001010
-DATA avx2topBits<>+440(SB)/4, $0x00101010
-DATA avx2topBits<>+444(SB)/4, $0x00001010
-DATA avx2topBits<>+448(SB)/4, $0x10000000
-DATA avx2topBits<>+452(SB)/4, $0x00001010
-DATA avx2topBits<>+456(SB)/4, $0x10000010
-DATA avx2topBits<>+460(SB)/4, $0x00001010
-DATA avx2topBits<>+464(SB)/4, $0x10001000
-DATA avx2topBits<>+468(SB)/4, $0x00001010
-DATA avx2topBits<>+472(SB)/4, $0x10001010
-DATA avx2topBits<>+476(SB)/4, $0x00001010
-DATA avx2topBits<>+480(SB)/4, $0x10100000
-DATA avx2topBits<>+484(SB)/4, $0x00001010
-DATA avx2topBits<>+488(SB)/4, $0x10100010
-DATA avx2topBits<>+492(SB)/4, $0x00001010
-DATA avx2topBits<>+496(SB)/4, $0x10101000
-DATA avx2topBits<>+500(SB)/4, $0x00001010
-DATA avx2topBits<>+504(SB)/4, $0x10101010
-DATA avx2topBits<>+508(SB)/4, $0x00001010
-DATA avx2topBits<>+512(SB)/4, $0x00000000
-DATA avx2topBits<>+516(SB)/4, $0x00100000
-DATA avx2topBits<>+520(SB)/4, $0x00000010
-DATA avx2topBits<>+524(SB)/4, $0x00100000
-DATA avx2topBits<>+528(SB)/4, $0x00001000
-DATA avx2topBits<>+532(SB)/4, $0x00100000
-DATA avx2topBits<>+536(SB)/4, $0x00001010
-DATA avx2topBits<>+540(SB)/4, $0x00100000
-DATA avx2topBits<>+544(SB)/4, $0x00100000
-DATA avx2topBits<>+548(SB)/4, $0x00100000
-DATA avx2topBits<>+552(SB)/4, $0x00100010
-DATA avx2topBits<>+556(SB)/4, $0x00100000
-DATA avx2topBits<>+560(SB)/4, $0x00101000
-DATA avx2topBits<>+564(SB)/4, $0x00100000
-DATA avx2topBits<>+568(SB)/4, $0x00101010
-DATA avx2topBits<>+572(SB)/4, $0x00100000
-DATA avx2topBits<>+576(SB)/4, $0x10000000
-DATA avx2topBits<>+580(SB)/4, $0x00100000
-DATA avx2topBits<>+584(SB)/4, $0x10000010
-DATA avx2topBits<>+588(SB)/4, $0x00100000
-DATA avx2topBits<>+592(SB)/4, $0x10001000
-DATA avx2topBits<>+596(SB)/4, $0x00100000
-DATA avx2topBits<>+600(SB)/4, $0x10001010
-DATA avx2topBits<>+604(SB)/4, $0x00100000
-DATA avx2topBits<>+608(SB)/4, $0x10100000
-DATA avx2topBits<>+612(SB)/4, $0x00100000
-DATA avx2topBits<>+616(SB)/4, $0x10100010
-DATA avx2topBits<>+620(SB)/4, $0x00100000
-DATA avx2topBits<>+624(SB)/4, $0x10101000
-DATA avx2topBits<>+628(SB)/4, $0x00100000
-DATA avx2topBits<>+632(SB)/4, $0x10101010
-DATA avx2topBits<>+636(SB)/4, $0x00100000
-DATA avx2topBits<>+640(SB)/4, $0x00000000
-DATA avx2topBits<>+644(SB)/4, $0x00100010
-DATA avx2topBits<>+648(SB)/4, $0x00000010
-DATA avx2topBits<>+652(SB)/4, $0x00100010
-DATA avx2topBits<>+656(SB)/4, $0x00001000
-DATA avx2topBits<>+660(SB)/4, $0x00100010
-DATA avx2topBits<>+664(SB)/4, $0x00001010
-DATA avx2topBits<>+668(SB)/4, $0x00100010
-DATA avx2topBits<>+672(SB)/4, $0x00100000
-DATA avx2topBits<>+676(SB)/4, $0x00100010
-DATA avx2topBits<>+680(SB)/4, $0x00100010
-DATA avx2topBits<>+684(SB)/4, $0x00100010
-DATA avx2topBits<>+688(SB)/4, $0x00101000
-DATA avx2topBits<>+692(SB)/4, $0x00100010
-DATA avx2topBits<>+696(SB)/4, $0x00101010
-DATA avx2topBits<>+700(SB)/4, $0x00100010
-DATA avx2topBits<>+704(SB)/4, $0x10000000
-DATA avx2topBits<>+708(SB)/4, $0x00100010
-DATA avx2topBits<>+712(SB)/4, $0x10000010
-DATA avx2topBits<>+716(SB)/4, $0x00100010
-DATA avx2topBits<>+720(SB)/4, $0x10001000
-DATA avx2topBits<>+724(SB)/4, $0x00100010
-DATA avx2topBits<>+728(SB)/4, $0x10001010
-DATA avx2topBits<>+732(SB)/4, $0x00100010
-DATA avx2topBits<>+736(SB)/4, $0x10100000
-DATA avx2topBits<>+740(SB)/4, $0x00100010
-DATA avx2topBits<>+744(SB)/4, $0x10100010
-DATA avx2topBits<>+748(SB)/4, $0x00100010
-DATA avx2topBits<>+752(SB)/4, $0x10101000
-DATA avx2topBits<>+756(SB)/4, $0x00100010
-DATA avx2topBits<>+760(SB)/4, $0x10101010
-DATA avx2topBits<>+764(SB)/4, $0x00100010
-DATA avx2topBits<>+768(SB)/4, $0x00000000
-DATA avx2topBits<>+772(SB)/4, $0x00101000
-DATA avx2topBits<>+776(SB)/4, $0x00000010
-DATA avx2topBits<>+780(SB)/4, $0x00101000
-DATA avx2topBits<>+784(SB)/4, $0x00001000
-DATA avx2topBits<>+788(SB)/4, $0x00101000
-DATA avx2topBits<>+792(SB)/4, $0x00001010
-DATA avx2topBits<>+796(SB)/4, $0x00101000
-DATA avx2topBits<>+800(SB)/4, $0x00100000
-DATA avx2topBits<>+804(SB)/4, $0x00101000
-DATA avx2topBits<>+808(SB)/4, $0x00100010
-DATA avx2topBits<>+812(SB)/4, $0x00101000
-DATA avx2topBits<>+816(SB)/4, $0x00101000
-DATA avx2topBits<>+820(SB)/4, $0x00101000
-DATA avx2topBits<>+824(SB)/4, $0x00101010
-DATA avx2topBits<>+828(SB)/4, $0x00101000
-DATA avx2topBits<>+832(SB)/4, $0x10000000
-DATA avx2topBits<>+836(SB)/4, $0x00101000
-DATA avx2topBits<>+840(SB)/4, $0x10000010
-DATA avx2topBits<>+844(SB)/4, $0x00101000
-DATA avx2topBits<>+848(SB)/4, $0x10001000
-DATA avx2topBits<>+852(SB)/4, $0x00101000
-DATA avx2topBits<>+856(SB)/4, $0x10001010
-DATA avx2topBits<>+860(SB)/4, $0x00101000
-DATA avx2topBits<>+864(SB)/4, $0x10100000
-DATA avx2topBits<>+868(SB)/4, $0x00101000
-DATA avx2topBits<>+872(SB)/4, $0x10100010
-DATA avx2topBits<>+876(SB)/4, $0x00101000
-DATA avx2topBits<>+880(SB)/4, $0x10101000
-DATA avx2topBits<>+884(SB)/4, $0x00101000
-DATA avx2topBits<>+888(SB)/4, $0x10101010
-DATA avx2topBits<>+892(SB)/4, $0x00101000
-DATA avx2topBits<>+896(SB)/4, $0x00000000
-DATA avx2topBits<>+900(SB)/4, $0x00101010
-DATA avx2topBits<>+904(SB)/4, $0x00000010
-DATA avx2topBits<>+908(SB)/4, $0x00101010
-DATA avx2topBits<>+912(SB)/4, $0x00001000
-DATA avx2topBits<>+916(SB)/4, $0x00101010
-DATA avx2topBits<>+920(SB)/4, $0x00001010
-DATA avx2topBits<>+924(SB)/4, $0x00101010
-DATA avx2topBits<>+928(SB)/4, $0x00100000
-DATA avx2topBits<>+932(SB)/4, $0x00101010
-DATA avx2topBits<>+936(SB)/4, $0x00100010
-DATA avx2topBits<>+940(SB)/4, $0x00101010
-DATA avx2topBits<>+944(SB)/4, $0x00101000
-DATA avx2topBits<>+948(SB)/4, $0x00101010
-DATA avx2topBits<>+952(SB)/4, $0x00101010
-DATA avx2topBits<>+956(SB)/4, $0x00101010
-DATA avx2topBits<>+960(SB)/4, $0x10000000
-DATA avx2topBits<>+964(SB)/4, $0x00101010
-DATA avx2topBits<>+968(SB)/4, $0x10000010
-DATA avx2topBits<>+972(SB)/4, $0x00101010
-DATA avx2topBits<>+976(SB)/4, $0x10001000
-DATA avx2topBits<>+980(SB)/4, $0x00101010
-DATA avx2topBits<>+984(SB)/4, $0x10001010
-DATA avx2topBits<>+988(SB)/4, $0x00101010
-DATA avx2topBits<>+992(SB)/4, $0x10100000
-DATA avx2topBits<>+996(SB)/4, $0x00101010
-DATA avx2topBits<>+1000(SB)/4, $0x10100010
-DATA avx2topBits<>+1004(SB)/4, $0x00101010
-DATA avx2topBits<>+1008(SB)/4, $0x10101000
-DATA avx2topBits<>+1012(SB)/4, $0x00101010
-DATA avx2topBits<>+1016(SB)/4, $0x10101010
-DATA avx2topBits<>+1020(SB)/4, $0x00101010
-DATA avx2topBits<>+1024(SB)/4, $0x00000000
-DATA avx2topBits<>+1028(SB)/4, $0x10000000
-DATA avx2topBits<>+1032(SB)/4, $0x00000010
-DATA avx2topBits<>+1036(SB)/4, $0x10000000
-DATA avx2topBits<>+1040(SB)/4, $0x00001000
-DATA avx2topBits<>+1044(SB)/4, $0x10000000
-DATA avx2topBits<>+1048(SB)/4, $0x00001010
-DATA avx2topBits<>+1052(SB)/4, $0x10000000
-DATA avx2topBits<>+1056(SB)/4, $0x00100000
-DATA avx2topBits<>+1060(SB)/4, $0x10000000
-DATA avx2topBits<>+1064(SB)/4, $0x00100010
-DATA avx2topBits<>+1068(SB)/4, $0x10000000
-DATA avx2topBits<>+1072(SB)/4, $0x00101000
-DATA avx2topBits<>+1076(SB)/4, $0x10000000
-DATA avx2topBits<>+1080(SB)/4, $0x00101010
-DATA avx2topBits<>+1084(SB)/4, $0x10000000
-DATA avx2topBits<>+1088(SB)/4, $0x10000000
-DATA avx2topBits<>+1092(SB)/4, $0x10000000
-DATA avx2topBits<>+1096(SB)/4, $0x10000010
-DATA avx2topBits<>+1100(SB)/4, $0x10000000
-DATA avx2topBits<>+1104(SB)/4, $0x10001000
-DATA avx2topBits<>+1108(SB)/4, $0x10000000
-DATA avx2topBits<>+1112(SB)/4, $0x10001010
-DATA avx2topBits<>+1116(SB)/4, $0x10000000
-DATA avx2topBits<>+1120(SB)/4, $0x10100000
-DATA avx2topBits<>+1124(SB)/4, $0x10000000
-DATA avx2topBits<>+1128(SB)/4, $0x10100010
-DATA avx2topBits<>+1132(SB)/4, $0x10000000
-DATA avx2topBits<>+1136(SB)/4, $0x10101000
-DATA avx2topBits<>+1140(SB)/4, $0x10000000
-DATA avx2topBits<>+1144(SB)/4, $0x10101010
-DATA avx2topBits<>+1148(SB)/4, $0x10000000
-DATA avx2topBits<>+1152(SB)/4, $0x00000000
-DATA avx2topBits<>+1156(SB)/4, $0x10000010
-DATA avx2topBits<>+1160(SB)/4, $0x00000010
-DATA avx2topBits<>+1164(SB)/4, $0x10000010
-DATA avx2topBits<>+1168(SB)/4, $0x00001000
-DATA avx2topBits<>+1172(SB)/4, $0x10000010
-DATA avx2topBits<>+1176(SB)/4, $0x00001010
-DATA avx2topBits<>+1180(SB)/4, $0x10000010
-DATA avx2topBits<>+1184(SB)/4, $0x00100000
-DATA avx2topBits<>+1188(SB)/4, $0x10000010
-DATA avx2topBits<>+1192(SB)/4, $0x00100010
-DATA avx2topBits<>+1196(SB)/4, $0x10000010
-DATA avx2topBits<>+1200(SB)/4, $0x00101000
-DATA avx2topBits<>+1204(SB)/4, $0x10000010
-DATA avx2topBits<>+1208(SB)/4, $0x00101010
-DATA avx2topBits<>+1212(SB)/4, $0x10000010
-DATA avx2topBits<>+1216(SB)/4, $0x10000000
-DATA avx2topBits<>+1220(SB)/4, $0x10000010
-DATA avx2topBits<>+1224(SB)/4, $0x10000010
-DATA avx2topBits<>+1228(SB)/4, $0x10000010
-DATA avx2topBits<>+1232(SB)/4, $0x10001000
-DATA avx2topBits<>+1236(SB)/4, $0x10000010
-DATA avx2topBits<>+1240(SB)/4, $0x10001010
-DATA avx2topBits<>+1244(SB)/4, $0x10000010
-DATA avx2topBits<>+1248(SB)/4, $0x10100000
-DATA avx2topBits<>+1252(SB)/4, $0x10000010
-DATA avx2topBits<>+1256(SB)/4, $0x10100010
-DATA avx2topBits<>+1260(SB)/4, $0x10000010
-DATA avx2topBits<>+1264(SB)/4, $0x10101000
-DATA avx2topBits<>+1268(SB)/4, $0x10000010
-DATA avx2topBits<>+1272(SB)/4, $0x10101010
-DATA avx2topBits<>+1276(SB)/4, $0x10000010
-DATA avx2topBits<>+1280(SB)/4, $0x00000000
-DATA avx2topBits<>+1284(SB)/4, $0x10001000
-DATA avx2topBits<>+1288(SB)/4, $0x00000010
-DATA avx2topBits<>+1292(SB)/4, $0x10001000
-DATA avx2topBits<>+1296(SB)/4, $0x00001000
-DATA avx2topBits<>+1300(SB)/4, $0x10001000
-DATA avx2topBits<>+1304(SB)/4, $0x00001010
-DATA avx2topBits<>+1308(SB)/4, $0x10001000
-DATA avx2topBits<>+1312(SB)/4, $0x00100000
-DATA avx2topBits<>+1316(SB)/4, $0x10001000
-DATA avx2topBits<>+1320(SB)/4, $0x00100010
-DATA avx2topBits<>+1324(SB)/4, $0x10001000
-DATA avx2topBits<>+1328(SB)/4, $0x00101000
-DATA avx2topBits<>+1332(SB)/4, $0x10001000
-DATA avx2topBits<>+1336(SB)/4, $0x00101010
-DATA avx2topBits<>+1340(SB)/4, $0x10001000
-DATA avx2topBits<>+1344(SB)/4, $0x10000000
-DATA avx2topBits<>+1348(SB)/4, $0x10001000
-DATA avx2topBits<>+1352(SB)/4, $0x10000010
-DATA avx2topBits<>+1356(SB)/4, $0x10001000
-DATA avx2topBits<>+1360(SB)/4, $0x10001000
-DATA avx2topBits<>+1364(SB)/4, $0x10001000
-DATA avx2topBits<>+1368(SB)/4, $0x10001010
-DATA avx2topBits<>+1372(SB)/4, $0x10001000
-DATA avx2topBits<>+1376(SB)/4, $0x10100000
-DATA avx2topBits<>+1380(SB)/4, $0x10001000
-DATA avx2topBits<>+1384(SB)/4, $0x10100010
-DATA avx2topBits<>+1388(SB)/4, $0x10001000
-DATA avx2topBits<>+1392(SB)/4, $0x10101000
-DATA avx2topBits<>+1396(SB)/4, $0x10001000
-DATA avx2topBits<>+1400(SB)/4, $0x10101010
-DATA avx2topBits<>+1404(SB)/4, $0x10001000
-DATA avx2topBits<>+1408(SB)/4, $0x00000000
-DATA avx2topBits<>+1412(SB)/4, $0x10001010
-DATA avx2topBits<>+1416(SB)/4, $0x00000010
-DATA avx2topBits<>+1420(SB)/4, $0x10001010
-DATA avx2topBits<>+1424(SB)/4, $0x00001000
-DATA avx2topBits<>+1428(SB)/4, $0x10001010
-DATA avx2topBits<>+1432(SB)/4, $0x00001010
-DATA avx2topBits<>+1436(SB)/4, $0x10001010
-DATA avx2topBits<>+1440(SB)/4, $0x00100000
-DATA avx2topBits<>+1444(SB)/4, $0x10001010
-DATA avx2topBits<>+1448(SB)/4, $0x00100010
-DATA avx2topBits<>+1452(SB)/4, $0x10001010
-DATA avx2topBits<>+1456(SB)/4, $0x00101000
-DATA avx2topBits<>+1460(SB)/4, $0x10001010
-DATA avx2topBits<>+1464(SB)/4, $0x00101010
-DATA avx2topBits<>+1468(SB)/4, $0x10001010
-DATA avx2topBits<>+1472(SB)/4, $0x10000000
-DATA avx2topBits<>+1476(SB)/4, $0x10001010
-DATA avx2topBits<>+1480(SB)/4, $0x10000010
-DATA avx2topBits<>+1484(SB)/4, $0x10001010
-DATA avx2topBits<>+1488(SB)/4, $0x10001000
-DATA avx2topBits<>+1492(SB)/4, $0x10001010
-DATA avx2topBits<>+1496(SB)/4, $0x10001010
-DATA avx2topBits<>+1500(SB)/4, $0x10001010
-DATA avx2topBits<>+1504(SB)/4, $0x10100000
-DATA avx2topBits<>+1508(SB)/4, $0x10001010
-DATA avx2topBits<>+1512(SB)/4, $0x10100010
-DATA avx2topBits<>+1516(SB)/4, $0x10001010
-DATA avx2topBits<>+1520(SB)/4, $0x10101000
-DATA avx2topBits<>+1524(SB)/4, $0x10001010
-DATA avx2topBits<>+1528(SB)/4, $0x10101010
-DATA avx2topBits<>+1532(SB)/4, $0x10001010
-DATA avx2topBits<>+1536(SB)/4, $0x00000000
-DATA avx2topBits<>+1540(SB)/4, $0x10100000
-DATA avx2topBits<>+1544(SB)/4, $0x00000010
-DATA avx2topBits<>+1548(SB)/4, $0x10100000
-DATA avx2topBits<>+1552(SB)/4, $0x00001000
-DATA avx2topBits<>+1556(SB)/4, $0x10100000
-DATA avx2topBits<>+1560(SB)/4, $0x00001010
-DATA avx2topBits<>+1564(SB)/4, $0x10100000
-DATA avx2topBits<>+1568(SB)/4, $0x00100000
-DATA avx2topBits<>+1572(SB)/4, $0x10100000
-DATA avx2topBits<>+1576(SB)/4, $0x00100010
-DATA avx2topBits<>+1580(SB)/4, $0x10100000
-DATA avx2topBits<>+1584(SB)/4, $0x00101000
-DATA avx2topBits<>+1588(SB)/4, $0x10100000
-DATA avx2topBits<>+1592(SB)/4, $0x00101010
-DATA avx2topBits<>+1596(SB)/4, $0x10100000
-DATA avx2topBits<>+1600(SB)/4, $0x10000000
-DATA avx2topBits<>+1604(SB)/4, $0x10100000
-DATA avx2topBits<>+1608(SB)/4, $0x10000010
-DATA avx2topBits<>+1612(SB)/4, $0x10100000
-DATA avx2topBits<>+1616(SB)/4, $0x10001000
-DATA avx2topBits<>+1620(SB)/4, $0x10100000
-DATA avx2topBits<>+1624(SB)/4, $0x10001010
-DATA avx2topBits<>+1628(SB)/4, $0x10100000
-DATA avx2topBits<>+1632(SB)/4, $0x10100000
-DATA avx2topBits<>+1636(SB)/4, $0x10100000
-DATA avx2topBits<>+1640(SB)/4, $0x10100010
-DATA avx2topBits<>+1644(SB)/4, $0x10100000
-DATA avx2topBits<>+1648(SB)/4, $0x10101000
-DATA avx2topBits<>+1652(SB)/4, $0x10100000
-DATA avx2topBits<>+1656(SB)/4, $0x10101010
-DATA avx2topBits<>+1660(SB)/4, $0x10100000
-DATA avx2topBits<>+1664(SB)/4, $0x00000000
-DATA avx2topBits<>+1668(SB)/4, $0x10100010
-DATA avx2topBits<>+1672(SB)/4, $0x00000010
-DATA avx2topBits<>+1676(SB)/4, $0x10100010
-DATA avx2topBits<>+1680(SB)/4, $0x00001000
-DATA avx2topBits<>+1684(SB)/4, $0x10100010
-DATA avx2topBits<>+1688(SB)/4, $0x00001010
-DATA avx2topBits<>+1692(SB)/4, $0x10100010
-DATA avx2topBits<>+1696(SB)/4, $0x00100000
-DATA avx2topBits<>+1700(SB)/4, $0x10100010
-DATA avx2topBits<>+1704(SB)/4, $0x00100010
-DATA avx2topBits<>+1708(SB)/4, $0x10100010
-DATA avx2topBits<>+1712(SB)/4, $0x00101000
-DATA avx2topBits<>+1716(SB)/4, $0x10100010
-DATA avx2topBits<>+1720(SB)/4, $0x00101010
-DATA avx2topBits<>+1724(SB)/4, $0x10100010
-DATA avx2topBits<>+1728(SB)/4, $0x10000000
-DATA avx2topBits<>+1732(SB)/4, $0x10100010
-DATA avx2topBits<>+1736(SB)/4, $0x10000010
-DATA avx2topBits<>+1740(SB)/4, $0x10100010
-DATA avx2topBits<>+1744(SB)/4, $0x10001000
-DATA avx2topBits<>+1748(SB)/4, $0x10100010
-DATA avx2topBits<>+1752(SB)/4, $0x10001010
-DATA avx2topBits<>+1756(SB)/4, $0x10100010
-DATA avx2topBits<>+1760(SB)/4, $0x10100000
-DATA avx2topBits<>+1764(SB)/4, $0x10100010
-DATA avx2topBits<>+1768(SB)/4, $0x10100010
-DATA avx2topBits<>+1772(SB)/4, $0x10100010
-DATA avx2topBits<>+1776(SB)/4, $0x10101000
-DATA avx2topBits<>+1780(SB)/4, $0x10100010
-DATA avx2topBits<>+1784(SB)/4, $0x10101010
-DATA avx2topBits<>+1788(SB)/4, $0x10100010
-DATA avx2topBits<>+1792(SB)/4, $0x00000000
-DATA avx2topBits<>+1796(SB)/4, $0x10101000
-DATA avx2topBits<>+1800(SB)/4, $0x00000010
-DATA avx2topBits<>+1804(SB)/4, $0x10101000
-DATA avx2topBits<>+1808(SB)/4, $0x00001000
-DATA avx2topBits<>+1812(SB)/4, $0x10101000
-DATA avx2topBits<>+1816(SB)/4, $0x00001010
-DATA avx2topBits<>+1820(SB)/4, $0x10101000
-DATA avx2topBits<>+1824(SB)/4, $0x00100000
-DATA avx2topBits<>+1828(SB)/4, $0x10101000
-DATA avx2topBits<>+1832(SB)/4, $0x00100010
-DATA avx2topBits<>+1836(SB)/4, $0x10101000
-DATA avx2topBits<>+1840(SB)/4, $0x00101000
-DATA avx2topBits<>+1844(SB)/4, $0x10101000
-DATA avx2topBits<>+1848(SB)/4, $0x00101010
-DATA avx2topBits<>+1852(SB)/4, $0x10101000
-DATA avx2topBits<>+1856(SB)/4, $0x10000000
-DATA avx2topBits<>+1860(SB)/4, $0x10101000
-DATA avx2topBits<>+1864(SB)/4, $0x10000010
-DATA avx2topBits<>+1868(SB)/4, $0x10101000
-DATA avx2topBits<>+1872(SB)/4, $0x10001000
-DATA avx2topBits<>+1876(SB)/4, $0x10101000
-DATA avx2topBits<>+1880(SB)/4, $0x10001010
-DATA avx2topBits<>+1884(SB)/4, $0x10101000
-DATA avx2topBits<>+1888(SB)/4, $0x10100000
-DATA avx2topBits<>+1892(SB)/4, $0x10101000
-DATA avx2topBits<>+1896(SB)/4, $0x10100010
-DATA avx2topBits<>+1900(SB)/4, $0x10101000
-DATA avx2topBits<>+1904(SB)/4, $0x10101000
-DATA avx2topBits<>+1908(SB)/4, $0x10101000
-DATA avx2topBits<>+1912(SB)/4, $0x10101010
-DATA avx2topBits<>+1916(SB)/4, $0x10101000
-DATA avx2topBits<>+1920(SB)/4, $0x00000000
-DATA avx2topBits<>+1924(SB)/4, $0x10101010
-DATA avx2topBits<>+1928(SB)/4, $0x00000010
-DATA avx2topBits<>+1932(SB)/4, $0x10101010
-DATA avx2topBits<>+1936(SB)/4, $0x00001000
-DATA avx2topBits<>+1940(SB)/4, $0x10101010
-DATA avx2topBits<>+1944(SB)/4, $0x00001010
-DATA avx2topBits<>+1948(SB)/4, $0x10101010
-DATA avx2topBits<>+1952(SB)/4, $0x00100000
-DATA avx2topBits<>+1956(SB)/4, $0x10101010
-DATA avx2topBits<>+1960(SB)/4, $0x00100010
-DATA avx2topBits<>+1964(SB)/4, $0x10101010
-DATA avx2topBits<>+1968(SB)/4, $0x00101000
-DATA avx2topBits<>+1972(SB)/4, $0x10101010
-DATA avx2topBits<>+1976(SB)/4, $0x00101010
-DATA avx2topBits<>+1980(SB)/4, $0x10101010
-DATA avx2topBits<>+1984(SB)/4, $0x10000000
-DATA avx2topBits<>+1988(SB)/4, $0x10101010
-DATA avx2topBits<>+1992(SB)/4, $0x10000010
-DATA avx2topBits<>+1996(SB)/4, $0x10101010
-DATA avx2topBits<>+2000(SB)/4, $0x10001000
-DATA avx2topBits<>+2004(SB)/4, $0x10101010
-DATA avx2topBits<>+2008(SB)/4, $0x10001010
-DATA avx2topBits<>+2012(SB)/4, $0x10101010
-DATA avx2topBits<>+2016(SB)/4, $0x10100000
-DATA avx2topBits<>+2020(SB)/4, $0x10101010
-DATA avx2topBits<>+2024(SB)/4, $0x10100010
-DATA avx2topBits<>+2028(SB)/4, $0x10101010
-DATA avx2topBits<>+2032(SB)/4, $0x10101000
-DATA avx2topBits<>+2036(SB)/4, $0x10101010
-DATA avx2topBits<>+2040(SB)/4, $0x10101010
-DATA avx2topBits<>+2044(SB)/4, $0x10101010
+DATA avx2topBits<>+0(SB)/8, $0x0000000000000000
+DATA avx2topBits<>+8(SB)/8, $0x0000000000000010
+DATA avx2topBits<>+16(SB)/8, $0x0000000000001000
+DATA avx2topBits<>+24(SB)/8, $0x0000000000001010
+DATA avx2topBits<>+32(SB)/8, $0x0000000000100000
+DATA avx2topBits<>+40(SB)/8, $0x0000000000100010
+DATA avx2topBits<>+48(SB)/8, $0x0000000000101000
+DATA avx2topBits<>+56(SB)/8, $0x0000000000101010
+DATA avx2topBits<>+64(SB)/8, $0x0000000010000000
+DATA avx2topBits<>+72(SB)/8, $0x0000000010000010
+DATA avx2topBits<>+80(SB)/8, $0x0000000010001000
+DATA avx2topBits<>+88(SB)/8, $0x0000000010001010
+DATA avx2topBits<>+96(SB)/8, $0x0000000010100000
+DATA avx2topBits<>+104(SB)/8, $0x0000000010100010
+DATA avx2topBits<>+112(SB)/8, $0x0000000010101000
+DATA avx2topBits<>+120(SB)/8, $0x0000000010101010
+DATA avx2topBits<>+128(SB)/8, $0x0000001000000000
+DATA avx2topBits<>+136(SB)/8, $0x0000001000000010
+DATA avx2topBits<>+144(SB)/8, $0x0000001000001000
+DATA avx2topBits<>+152(SB)/8, $0x0000001000001010
+DATA avx2topBits<>+160(SB)/8, $0x0000001000100000
+DATA avx2topBits<>+168(SB)/8, $0x0000001000100010
+DATA avx2topBits<>+176(SB)/8, $0x0000001000101000
+DATA avx2topBits<>+184(SB)/8, $0x0000001000101010
+DATA avx2topBits<>+192(SB)/8, $0x0000001010000000
+DATA avx2topBits<>+200(SB)/8, $0x0000001010000010
+DATA avx2topBits<>+208(SB)/8, $0x0000001010001000
+DATA avx2topBits<>+216(SB)/8, $0x0000001010001010
+DATA avx2topBits<>+224(SB)/8, $0x0000001010100000
+DATA avx2topBits<>+232(SB)/8, $0x0000001010100010
+DATA avx2topBits<>+240(SB)/8, $0x0000001010101000
+DATA avx2topBits<>+248(SB)/8, $0x0000001010101010
+DATA avx2topBits<>+256(SB)/8, $0x0000100000000000
+DATA avx2topBits<>+264(SB)/8, $0x0000100000000010
+DATA avx2topBits<>+272(SB)/8, $0x0000100000001000
+DATA avx2topBits<>+280(SB)/8, $0x0000100000001010
+DATA avx2topBits<>+288(SB)/8, $0x0000100000100000
+DATA avx2topBits<>+296(SB)/8, $0x0000100000100010
+DATA avx2topBits<>+304(SB)/8, $0x0000100000101000
+DATA avx2topBits<>+312(SB)/8, $0x0000100000101010
+DATA avx2topBits<>+320(SB)/8, $0x0000100010000000
+DATA avx2topBits<>+328(SB)/8, $0x0000100010000010
+DATA avx2topBits<>+336(SB)/8, $0x0000100010001000
+DATA avx2topBits<>+344(SB)/8, $0x0000100010001010
+DATA avx2topBits<>+352(SB)/8, $0x0000100010100000
+DATA avx2topBits<>+360(SB)/8, $0x0000100010100010
+DATA avx2topBits<>+368(SB)/8, $0x0000100010101000
+DATA avx2topBits<>+376(SB)/8, $0x0000100010101010
+DATA avx2topBits<>+384(SB)/8, $0x0000101000000000
+DATA avx2topBits<>+392(SB)/8, $0x0000101000000010
+DATA avx2topBits<>+400(SB)/8, $0x0000101000001000
+DATA avx2topBits<>+408(SB)/8, $0x0000101000001010
+DATA avx2topBits<>+416(SB)/8, $0x0000101000100000
+DATA avx2topBits<>+424(SB)/8, $0x0000101000100010
+DATA avx2topBits<>+432(SB)/8, $0x0000101000101000
+DATA avx2topBits<>+440(SB)/8, $0x0000101000101010
+DATA avx2topBits<>+448(SB)/8, $0x0000101010000000
+DATA avx2topBits<>+456(SB)/8, $0x0000101010000010
+DATA avx2topBits<>+464(SB)/8, $0x0000101010001000
+DATA avx2topBits<>+472(SB)/8, $0x0000101010001010
+DATA avx2topBits<>+480(SB)/8, $0x0000101010100000
+DATA avx2topBits<>+488(SB)/8, $0x0000101010100010
+DATA avx2topBits<>+496(SB)/8, $0x0000101010101000
+DATA avx2topBits<>+504(SB)/8, $0x0000101010101010
+DATA avx2topBits<>+512(SB)/8, $0x0010000000000000
+DATA avx2topBits<>+520(SB)/8, $0x0010000000000010
+DATA avx2topBits<>+528(SB)/8, $0x0010000000001000
+DATA avx2topBits<>+536(SB)/8, $0x0010000000001010
+DATA avx2topBits<>+544(SB)/8, $0x0010000000100000
+DATA avx2topBits<>+552(SB)/8, $0x0010000000100010
+DATA avx2topBits<>+560(SB)/8, $0x0010000000101000
+DATA avx2topBits<>+568(SB)/8, $0x0010000000101010
+DATA avx2topBits<>+576(SB)/8, $0x0010000010000000
+DATA avx2topBits<>+584(SB)/8, $0x0010000010000010
+DATA avx2topBits<>+592(SB)/8, $0x0010000010001000
+DATA avx2topBits<>+600(SB)/8, $0x0010000010001010
+DATA avx2topBits<>+608(SB)/8, $0x0010000010100000
+DATA avx2topBits<>+616(SB)/8, $0x0010000010100010
+DATA avx2topBits<>+624(SB)/8, $0x0010000010101000
+DATA avx2topBits<>+632(SB)/8, $0x0010000010101010
+DATA avx2topBits<>+640(SB)/8, $0x0010001000000000
+DATA avx2topBits<>+648(SB)/8, $0x0010001000000010
+DATA avx2topBits<>+656(SB)/8, $0x0010001000001000
+DATA avx2topBits<>+664(SB)/8, $0x0010001000001010
+DATA avx2topBits<>+672(SB)/8, $0x0010001000100000
+DATA avx2topBits<>+680(SB)/8, $0x0010001000100010
+DATA avx2topBits<>+688(SB)/8, $0x0010001000101000
+DATA avx2topBits<>+696(SB)/8, $0x0010001000101010
+DATA avx2topBits<>+704(SB)/8, $0x0010001010000000
+DATA avx2topBits<>+712(SB)/8, $0x0010001010000010
+DATA avx2topBits<>+720(SB)/8, $0x0010001010001000
+DATA avx2topBits<>+728(SB)/8, $0x0010001010001010
+DATA avx2topBits<>+736(SB)/8, $0x0010001010100000
+DATA avx2topBits<>+744(SB)/8, $0x0010001010100010
+DATA avx2topBits<>+752(SB)/8, $0x0010001010101000
+DATA avx2topBits<>+760(SB)/8, $0x0010001010101010
+DATA avx2topBits<>+768(SB)/8, $0x0010100000000000
+DATA avx2topBits<>+776(SB)/8, $0x0010100000000010
+DATA avx2topBits<>+784(SB)/8, $0x0010100000001000
+DATA avx2topBits<>+792(SB)/8, $0x0010100000001010
+DATA avx2topBits<>+800(SB)/8, $0x0010100000100000
+DATA avx2topBits<>+808(SB)/8, $0x0010100000100010
+DATA avx2topBits<>+816(SB)/8, $0x0010100000101000
+DATA avx2topBits<>+824(SB)/8, $0x0010100000101010
+DATA avx2topBits<>+832(SB)/8, $0x0010100010000000
+DATA avx2topBits<>+840(SB)/8, $0x0010100010000010
+DATA avx2topBits<>+848(SB)/8, $0x0010100010001000
+DATA avx2topBits<>+856(SB)/8, $0x0010100010001010
+DATA avx2topBits<>+864(SB)/8, $0x0010100010100000
+DATA avx2topBits<>+872(SB)/8, $0x0010100010100010
+DATA avx2topBits<>+880(SB)/8, $0x0010100010101000
+DATA avx2topBits<>+888(SB)/8, $0x0010100010101010
+DATA avx2topBits<>+896(SB)/8, $0x0010101000000000
+DATA avx2topBits<>+904(SB)/8, $0x0010101000000010
+DATA avx2topBits<>+912(SB)/8, $0x0010101000001000
+DATA avx2topBits<>+920(SB)/8, $0x0010101000001010
+DATA avx2topBits<>+928(SB)/8, $0x0010101000100000
+DATA avx2topBits<>+936(SB)/8, $0x0010101000100010
+DATA avx2topBits<>+944(SB)/8, $0x0010101000101000
+DATA avx2topBits<>+952(SB)/8, $0x0010101000101010
+DATA avx2topBits<>+960(SB)/8, $0x0010101010000000
+DATA avx2topBits<>+968(SB)/8, $0x0010101010000010
+DATA avx2topBits<>+976(SB)/8, $0x0010101010001000
+DATA avx2topBits<>+984(SB)/8, $0x0010101010001010
+DATA avx2topBits<>+992(SB)/8, $0x0010101010100000
+DATA avx2topBits<>+1000(SB)/8, $0x0010101010100010
+DATA avx2topBits<>+1008(SB)/8, $0x0010101010101000
+DATA avx2topBits<>+1016(SB)/8, $0x0010101010101010
+DATA avx2topBits<>+1024(SB)/8, $0x1000000000000000
+DATA avx2topBits<>+1032(SB)/8, $0x1000000000000010
+DATA avx2topBits<>+1040(SB)/8, $0x1000000000001000
+DATA avx2topBits<>+1048(SB)/8, $0x1000000000001010
+DATA avx2topBits<>+1056(SB)/8, $0x1000000000100000
+DATA avx2topBits<>+1064(SB)/8, $0x1000000000100010
+DATA avx2topBits<>+1072(SB)/8, $0x1000000000101000
+DATA avx2topBits<>+1080(SB)/8, $0x1000000000101010
+DATA avx2topBits<>+1088(SB)/8, $0x1000000010000000
+DATA avx2topBits<>+1096(SB)/8, $0x1000000010000010
+DATA avx2topBits<>+1104(SB)/8, $0x1000000010001000
+DATA avx2topBits<>+1112(SB)/8, $0x1000000010001010
+DATA avx2topBits<>+1120(SB)/8, $0x1000000010100000
+DATA avx2topBits<>+1128(SB)/8, $0x1000000010100010
+DATA avx2topBits<>+1136(SB)/8, $0x1000000010101000
+DATA avx2topBits<>+1144(SB)/8, $0x1000000010101010
+DATA avx2topBits<>+1152(SB)/8, $0x1000001000000000
+DATA avx2topBits<>+1160(SB)/8, $0x1000001000000010
+DATA avx2topBits<>+1168(SB)/8, $0x1000001000001000
+DATA avx2topBits<>+1176(SB)/8, $0x1000001000001010
+DATA avx2topBits<>+1184(SB)/8, $0x1000001000100000
+DATA avx2topBits<>+1192(SB)/8, $0x1000001000100010
+DATA avx2topBits<>+1200(SB)/8, $0x1000001000101000
+DATA avx2topBits<>+1208(SB)/8, $0x1000001000101010
+DATA avx2topBits<>+1216(SB)/8, $0x1000001010000000
+DATA avx2topBits<>+1224(SB)/8, $0x1000001010000010
+DATA avx2topBits<>+1232(SB)/8, $0x1000001010001000
+DATA avx2topBits<>+1240(SB)/8, $0x1000001010001010
+DATA avx2topBits<>+1248(SB)/8, $0x1000001010100000
+DATA avx2topBits<>+1256(SB)/8, $0x1000001010100010
+DATA avx2topBits<>+1264(SB)/8, $0x1000001010101000
+DATA avx2topBits<>+1272(SB)/8, $0x1000001010101010
+DATA avx2topBits<>+1280(SB)/8, $0x1000100000000000
+DATA avx2topBits<>+1288(SB)/8, $0x1000100000000010
+DATA avx2topBits<>+1296(SB)/8, $0x1000100000001000
+DATA avx2topBits<>+1304(SB)/8, $0x1000100000001010
+DATA avx2topBits<>+1312(SB)/8, $0x1000100000100000
+DATA avx2topBits<>+1320(SB)/8, $0x1000100000100010
+DATA avx2topBits<>+1328(SB)/8, $0x1000100000101000
+DATA avx2topBits<>+1336(SB)/8, $0x1000100000101010
+DATA avx2topBits<>+1344(SB)/8, $0x1000100010000000
+DATA avx2topBits<>+1352(SB)/8, $0x1000100010000010
+DATA avx2topBits<>+1360(SB)/8, $0x1000100010001000
+DATA avx2topBits<>+1368(SB)/8, $0x1000100010001010
+DATA avx2topBits<>+1376(SB)/8, $0x1000100010100000
+DATA avx2topBits<>+1384(SB)/8, $0x1000100010100010
+DATA avx2topBits<>+1392(SB)/8, $0x1000100010101000
+DATA avx2topBits<>+1400(SB)/8, $0x1000100010101010
+DATA avx2topBits<>+1408(SB)/8, $0x1000101000000000
+DATA avx2topBits<>+1416(SB)/8, $0x1000101000000010
+DATA avx2topBits<>+1424(SB)/8, $0x1000101000001000
+DATA avx2topBits<>+1432(SB)/8, $0x1000101000001010
+DATA avx2topBits<>+1440(SB)/8, $0x1000101000100000
+DATA avx2topBits<>+1448(SB)/8, $0x1000101000100010
+DATA avx2topBits<>+1456(SB)/8, $0x1000101000101000
+DATA avx2topBits<>+1464(SB)/8, $0x1000101000101010
+DATA avx2topBits<>+1472(SB)/8, $0x1000101010000000
+DATA avx2topBits<>+1480(SB)/8, $0x1000101010000010
+DATA avx2topBits<>+1488(SB)/8, $0x1000101010001000
+DATA avx2topBits<>+1496(SB)/8, $0x1000101010001010
+DATA avx2topBits<>+1504(SB)/8, $0x1000101010100000
+DATA avx2topBits<>+1512(SB)/8, $0x1000101010100010
+DATA avx2topBits<>+1520(SB)/8, $0x1000101010101000
+DATA avx2topBits<>+1528(SB)/8, $0x1000101010101010
+DATA avx2topBits<>+1536(SB)/8, $0x1010000000000000
+DATA avx2topBits<>+1544(SB)/8, $0x1010000000000010
+DATA avx2topBits<>+1552(SB)/8, $0x1010000000001000
+DATA avx2topBits<>+1560(SB)/8, $0x1010000000001010
+DATA avx2topBits<>+1568(SB)/8, $0x1010000000100000
+DATA avx2topBits<>+1576(SB)/8, $0x1010000000100010
+DATA avx2topBits<>+1584(SB)/8, $0x1010000000101000
+DATA avx2topBits<>+1592(SB)/8, $0x1010000000101010
+DATA avx2topBits<>+1600(SB)/8, $0x1010000010000000
+DATA avx2topBits<>+1608(SB)/8, $0x1010000010000010
+DATA avx2topBits<>+1616(SB)/8, $0x1010000010001000
+DATA avx2topBits<>+1624(SB)/8, $0x1010000010001010
+DATA avx2topBits<>+1632(SB)/8, $0x1010000010100000
+DATA avx2topBits<>+1640(SB)/8, $0x1010000010100010
+DATA avx2topBits<>+1648(SB)/8, $0x1010000010101000
+DATA avx2topBits<>+1656(SB)/8, $0x1010000010101010
+DATA avx2topBits<>+1664(SB)/8, $0x1010001000000000
+DATA avx2topBits<>+1672(SB)/8, $0x1010001000000010
+DATA avx2topBits<>+1680(SB)/8, $0x1010001000001000
+DATA avx2topBits<>+1688(SB)/8, $0x1010001000001010
+DATA avx2topBits<>+1696(SB)/8, $0x1010001000100000
+DATA avx2topBits<>+1704(SB)/8, $0x1010001000100010
+DATA avx2topBits<>+1712(SB)/8, $0x1010001000101000
+DATA avx2topBits<>+1720(SB)/8, $0x1010001000101010
+DATA avx2topBits<>+1728(SB)/8, $0x1010001010000000
+DATA avx2topBits<>+1736(SB)/8, $0x1010001010000010
+DATA avx2topBits<>+1744(SB)/8, $0x1010001010001000
+DATA avx2topBits<>+1752(SB)/8, $0x1010001010001010
+DATA avx2topBits<>+1760(SB)/8, $0x1010001010100000
+DATA avx2topBits<>+1768(SB)/8, $0x1010001010100010
+DATA avx2topBits<>+1776(SB)/8, $0x1010001010101000
+DATA avx2topBits<>+1784(SB)/8, $0x1010001010101010
+DATA avx2topBits<>+1792(SB)/8, $0x1010100000000000
+DATA avx2topBits<>+1800(SB)/8, $0x1010100000000010
+DATA avx2topBits<>+1808(SB)/8, $0x1010100000001000
+DATA avx2topBits<>+1816(SB)/8, $0x1010100000001010
+DATA avx2topBits<>+1824(SB)/8, $0x1010100000100000
+DATA avx2topBits<>+1832(SB)/8, $0x1010100000100010
+DATA avx2topBits<>+1840(SB)/8, $0x1010100000101000
+DATA avx2topBits<>+1848(SB)/8, $0x1010100000101010
+DATA avx2topBits<>+1856(SB)/8, $0x1010100010000000
+DATA avx2topBits<>+1864(SB)/8, $0x1010100010000010
+DATA avx2topBits<>+1872(SB)/8, $0x1010100010001000
+DATA avx2topBits<>+1880(SB)/8, $0x1010100010001010
+DATA avx2topBits<>+1888(SB)/8, $0x1010100010100000
+DATA avx2topBits<>+1896(SB)/8, $0x1010100010100010
+DATA avx2topBits<>+1904(SB)/8, $0x1010100010101000
+DATA avx2topBits<>+1912(SB)/8, $0x1010100010101010
+DATA avx2topBits<>+1920(SB)/8, $0x1010101000000000
+DATA avx2topBits<>+1928(SB)/8, $0x1010101000000010
+DATA avx2topBits<>+1936(SB)/8, $0x1010101000001000
+DATA avx2topBits<>+1944(SB)/8, $0x1010101000001010
+DATA avx2topBits<>+1952(SB)/8, $0x1010101000100000
+DATA avx2topBits<>+1960(SB)/8, $0x1010101000100010
+DATA avx2topBits<>+1968(SB)/8, $0x1010101000101000
+DATA avx2topBits<>+1976(SB)/8, $0x1010101000101010
+DATA avx2topBits<>+1984(SB)/8, $0x1010101010000000
+DATA avx2topBits<>+1992(SB)/8, $0x1010101010000010
+DATA avx2topBits<>+2000(SB)/8, $0x1010101010001000
+DATA avx2topBits<>+2008(SB)/8, $0x1010101010001010
+DATA avx2topBits<>+2016(SB)/8, $0x1010101010100000
+DATA avx2topBits<>+2024(SB)/8, $0x1010101010100010
+DATA avx2topBits<>+2032(SB)/8, $0x1010101010101000
+DATA avx2topBits<>+2040(SB)/8, $0x1010101010101010
 GLOBL avx2topBits<>(SB), RODATA|NOPTR, $2048
 
-DATA avx2scalesThenBiases<>+0(SB)/4, $0x05040100
-DATA avx2scalesThenBiases<>+4(SB)/4, $0x0d0c0908
-DATA avx2scalesThenBiases<>+8(SB)/4, $0x07060302
-DATA avx2scalesThenBiases<>+12(SB)/4, $0x0f0e0b0a
+DATA avx2scalesThenBiases<>+0(SB)/8, $0x0d0c090805040100
+DATA avx2scalesThenBiases<>+8(SB)/8, $0x0f0e0b0a07060302
 GLOBL avx2scalesThenBiases<>(SB), RODATA|NOPTR, $16
 
 // func manyShortQ51AVX2(a *byte)
@@ -2455,120 +2146,21 @@ TEXT ·oneShortQ51AVX2(SB), NOSPLIT, $0-8
 oneShortQ51AVX2_row:
 	MOVQ  24(AX), R8
 	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
 	MOVQ  16(AX), R9
 
 oneShortQ51AVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     8(CX), X3
-	VINSERTI128 $0x01, 104(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	MOVL        4(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X5
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X5, X5
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X6
-	VMOVHPS     (DX)(R10*8), X6, X6
-	MOVL        100(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X7
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X7, X7
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X8
-	VMOVHPS     (DX)(R10*8), X8, X8
-	VINSERTI128 $0x01, X7, Y5, Y5
-	VINSERTI128 $0x01, X8, Y6, Y6
-	VPOR        Y5, Y3, Y3
-	VPOR        Y6, Y4, Y4
-	VPMADDUBSW  (R8), Y3, Y3
-	VPMADDUBSW  32(R8), Y4, Y4
-	VPADDW      Y4, Y3, Y3
-	VMOVDQU     32(CX), X4
-	VINSERTI128 $0x01, 128(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	MOVL        28(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X6
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X6, X6
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X7
-	VMOVHPS     (DX)(R10*8), X7, X7
-	MOVL        124(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X8
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X8, X8
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X9
-	VMOVHPS     (DX)(R10*8), X9, X9
-	VINSERTI128 $0x01, X8, Y6, Y6
-	VINSERTI128 $0x01, X9, Y7, Y7
-	VPOR        Y6, Y4, Y4
-	VPOR        Y7, Y5, Y5
-	VPMADDUBSW  64(R8), Y4, Y4
-	VPMADDUBSW  96(R8), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     56(CX), X5
-	VINSERTI128 $0x01, 152(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
-	MOVL        52(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X7
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X7, X7
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X8
-	VMOVHPS     (DX)(R10*8), X8, X8
-	MOVL        148(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X9
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X9, X9
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X10
-	VMOVHPS     (DX)(R10*8), X10, X10
-	VINSERTI128 $0x01, X9, Y7, Y7
-	VINSERTI128 $0x01, X10, Y8, Y8
-	VPOR        Y7, Y5, Y5
-	VPOR        Y8, Y6, Y6
-	VPMADDUBSW  128(R8), Y5, Y5
-	VPMADDUBSW  160(R8), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     80(CX), X6
-	VINSERTI128 $0x01, 176(CX), Y6, Y6
+	VMOVDQU     8(CX), X6
+	VINSERTI128 $0x01, 104(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	MOVL        76(CX), R10
+	MOVL        4(CX), R10
 	MOVBQZX     R10, R11
 	SHRL        $0x08, R10
 	VMOVQ       (DX)(R11*8), X8
@@ -2579,7 +2171,7 @@ oneShortQ51AVX2_eight:
 	SHRL        $0x08, R10
 	VMOVQ       (DX)(R11*8), X9
 	VMOVHPS     (DX)(R10*8), X9, X9
-	MOVL        172(CX), R10
+	MOVL        100(CX), R10
 	MOVBQZX     R10, R11
 	SHRL        $0x08, R10
 	VMOVQ       (DX)(R11*8), X10
@@ -2594,21 +2186,115 @@ oneShortQ51AVX2_eight:
 	VINSERTI128 $0x01, X11, Y9, Y9
 	VPOR        Y8, Y6, Y6
 	VPOR        Y9, Y7, Y7
-	VPMADDUBSW  192(R8), Y6, Y6
-	VPMADDUBSW  224(R8), Y7, Y7
+	VPMADDUBSW  (R8), Y6, Y6
+	VPMADDUBSW  32(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VCVTDQ2PS   Y3, Y3
+	VMOVDQU     32(CX), X7
+	VINSERTI128 $0x01, 128(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y8
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y8, Y8
+	MOVL        28(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X9, X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	VMOVHPS     (DX)(R10*8), X10, X10
+	MOVL        124(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X11, X11
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X12
+	VMOVHPS     (DX)(R10*8), X12, X12
+	VINSERTI128 $0x01, X11, Y9, Y9
+	VINSERTI128 $0x01, X12, Y10, Y10
+	VPOR        Y9, Y7, Y7
+	VPOR        Y10, Y8, Y8
+	VPMADDUBSW  64(R8), Y7, Y7
+	VPMADDUBSW  96(R8), Y8, Y8
+	VPADDW      Y8, Y7, Y7
+	VMULPS      Y4, Y3, Y3
+	VMOVDQU     56(CX), X8
+	VINSERTI128 $0x01, 152(CX), Y8, Y8
+	VPSRLW      $0x04, Y8, Y4
+	VPAND       Y0, Y8, Y8
+	VPAND       Y0, Y4, Y4
+	MOVL        52(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X9, X9
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	VMOVHPS     (DX)(R10*8), X10, X10
+	MOVL        148(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X11, X11
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X12
+	VMOVHPS     (DX)(R10*8), X12, X12
+	VINSERTI128 $0x01, X11, Y9, Y9
+	VINSERTI128 $0x01, X12, Y10, Y10
+	VPOR        Y9, Y8, Y8
+	VPOR        Y10, Y4, Y4
+	VPMADDUBSW  128(R8), Y8, Y8
+	VPMADDUBSW  160(R8), Y4, Y4
+	VPADDW      Y4, Y8, Y8
+	VADDPS      Y5, Y3, Y3
+	VMOVDQU     80(CX), X9
+	VINSERTI128 $0x01, 176(CX), Y9, Y9
+	VPSRLW      $0x04, Y9, Y4
+	VPAND       Y0, Y9, Y9
+	VPAND       Y0, Y4, Y4
+	MOVL        76(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X5
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X5, X5
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	VMOVHPS     (DX)(R10*8), X10, X10
+	MOVL        172(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X11, X11
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X12
+	VMOVHPS     (DX)(R10*8), X12, X12
+	VINSERTI128 $0x01, X11, Y5, Y5
+	VINSERTI128 $0x01, X12, Y10, Y10
+	VPOR        Y5, Y9, Y9
+	VPOR        Y10, Y4, Y4
+	VPMADDUBSW  192(R8), Y9, Y9
+	VPMADDUBSW  224(R8), Y4, Y4
+	VPADDW      Y4, Y9, Y9
+	VADDPS      Y3, Y2, Y2
 	VMOVD       (CX), X3
 	VPINSRD     $0x01, 24(CX), X3, X3
 	VPINSRD     $0x02, 48(CX), X3, X3
@@ -2619,19 +2305,32 @@ oneShortQ51AVX2_eight:
 	VPINSRD     $0x02, 144(CX), X5, X5
 	VPINSRD     $0x03, 168(CX), X5, X5
 	VPSHUFB     avx2scalesThenBiases<>+0(SB), X5, X5
-	VPUNPCKLQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y7
-	VPUNPCKHQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y3
-	VMULPS      256(R8), Y7, Y7
-	VMULPS      Y7, Y4, Y4
-	VMULPS      288(R8), Y3, Y3
-	VADDPS      Y3, Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VPUNPCKLQDQ X5, X3, X10
+	VCVTPH2PS   X10, Y4
+	VPUNPCKHQDQ X5, X3, X10
+	VCVTPH2PS   X10, Y3
+	VMULPS      256(R8), Y4, Y4
+	VMULPS      288(R8), Y3, Y5
+	VPUNPCKLDQ  Y7, Y6, Y3
+	VPUNPCKHDQ  Y7, Y6, Y6
+	VPADDW      Y6, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPUNPCKLDQ  Y9, Y8, Y6
+	VPUNPCKHDQ  Y9, Y8, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLQDQ Y6, Y3, Y7
+	VPUNPCKHQDQ Y6, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VMOVDQA     Y7, Y3
 	ADDQ        $0x000000c0, CX
 	ADDQ        $0x00000260, R8
 	DECQ        R9
 	JNZ         oneShortQ51AVX2_eight
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VADDPS      Y5, Y3, Y3
+	VADDPS      Y3, Y2, Y2
 	TESTQ       SI, SI
 	JZ          oneShortQ51AVX2_whole
 	SUBQ        SI, CX
@@ -2669,18 +2368,18 @@ oneShortQ51AVX2_eight:
 	VPMADDUBSW  (R8), Y3, Y3
 	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
-	VMOVDQU     32(CX), X4
-	VINSERTI128 $0x01, 128(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
+	VMOVDQU     32(CX), X6
+	VINSERTI128 $0x01, 128(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y4
+	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
 	MOVL        28(CX), R9
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
-	VMOVQ       (DX)(R10*8), X6
+	VMOVQ       (DX)(R10*8), X5
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
-	VMOVHPS     (DX)(R10*8), X6, X6
+	VMOVHPS     (DX)(R10*8), X5, X5
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
 	VMOVQ       (DX)(R10*8), X7
@@ -2696,25 +2395,25 @@ oneShortQ51AVX2_eight:
 	SHRL        $0x08, R9
 	VMOVQ       (DX)(R10*8), X9
 	VMOVHPS     (DX)(R9*8), X9, X9
-	VINSERTI128 $0x01, X8, Y6, Y6
+	VINSERTI128 $0x01, X8, Y5, Y5
 	VINSERTI128 $0x01, X9, Y7, Y7
-	VPOR        Y6, Y4, Y4
-	VPOR        Y7, Y5, Y5
-	VPMADDUBSW  64(R8), Y4, Y4
-	VPMADDUBSW  96(R8), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     56(CX), X5
-	VINSERTI128 $0x01, 152(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
+	VPOR        Y5, Y6, Y6
+	VPOR        Y7, Y4, Y4
+	VPMADDUBSW  64(R8), Y6, Y6
+	VPMADDUBSW  96(R8), Y4, Y4
+	VPADDW      Y4, Y6, Y6
+	VMOVDQU     56(CX), X7
+	VINSERTI128 $0x01, 152(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y4
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y4, Y4
 	MOVL        52(CX), R9
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
-	VMOVQ       (DX)(R10*8), X7
+	VMOVQ       (DX)(R10*8), X5
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
-	VMOVHPS     (DX)(R10*8), X7, X7
+	VMOVHPS     (DX)(R10*8), X5, X5
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
 	VMOVQ       (DX)(R10*8), X8
@@ -2730,25 +2429,25 @@ oneShortQ51AVX2_eight:
 	SHRL        $0x08, R9
 	VMOVQ       (DX)(R10*8), X10
 	VMOVHPS     (DX)(R9*8), X10, X10
-	VINSERTI128 $0x01, X9, Y7, Y7
+	VINSERTI128 $0x01, X9, Y5, Y5
 	VINSERTI128 $0x01, X10, Y8, Y8
-	VPOR        Y7, Y5, Y5
-	VPOR        Y8, Y6, Y6
-	VPMADDUBSW  128(R8), Y5, Y5
-	VPMADDUBSW  160(R8), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     80(CX), X6
-	VINSERTI128 $0x01, 176(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
-	VPAND       Y0, Y7, Y7
+	VPOR        Y5, Y7, Y7
+	VPOR        Y8, Y4, Y4
+	VPMADDUBSW  128(R8), Y7, Y7
+	VPMADDUBSW  160(R8), Y4, Y4
+	VPADDW      Y4, Y7, Y7
+	VMOVDQU     80(CX), X8
+	VINSERTI128 $0x01, 176(CX), Y8, Y8
+	VPSRLW      $0x04, Y8, Y4
+	VPAND       Y0, Y8, Y8
+	VPAND       Y0, Y4, Y4
 	MOVL        76(CX), R9
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
-	VMOVQ       (DX)(R10*8), X8
+	VMOVQ       (DX)(R10*8), X5
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
-	VMOVHPS     (DX)(R10*8), X8, X8
+	VMOVHPS     (DX)(R10*8), X5, X5
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
 	VMOVQ       (DX)(R10*8), X9
@@ -2764,49 +2463,49 @@ oneShortQ51AVX2_eight:
 	SHRL        $0x08, R9
 	VMOVQ       (DX)(R10*8), X11
 	VMOVHPS     (DX)(R9*8), X11, X11
-	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X10, Y5, Y5
 	VINSERTI128 $0x01, X11, Y9, Y9
-	VPOR        Y8, Y6, Y6
-	VPOR        Y9, Y7, Y7
-	VPMADDUBSW  192(R8), Y6, Y6
-	VPMADDUBSW  224(R8), Y7, Y7
-	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VCVTDQ2PS   Y4, Y4
-	VMOVD       (CX), X3
-	VPINSRD     $0x01, 24(CX), X3, X3
-	VPINSRD     $0x02, 48(CX), X3, X3
-	VPINSRD     $0x03, 72(CX), X3, X3
-	VPSHUFB     avx2scalesThenBiases<>+0(SB), X3, X3
-	VMOVD       96(CX), X5
-	VPINSRD     $0x01, 120(CX), X5, X5
-	VPINSRD     $0x02, 144(CX), X5, X5
-	VPINSRD     $0x03, 168(CX), X5, X5
+	VPOR        Y5, Y8, Y8
+	VPOR        Y9, Y4, Y4
+	VPMADDUBSW  192(R8), Y8, Y8
+	VPMADDUBSW  224(R8), Y4, Y4
+	VPADDW      Y4, Y8, Y8
+	VMOVD       (CX), X5
+	VPINSRD     $0x01, 24(CX), X5, X5
+	VPINSRD     $0x02, 48(CX), X5, X5
+	VPINSRD     $0x03, 72(CX), X5, X5
 	VPSHUFB     avx2scalesThenBiases<>+0(SB), X5, X5
-	VPUNPCKLQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y7
-	VPUNPCKHQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y3
-	VMULPS      256(R8), Y7, Y7
-	VMULPS      Y7, Y4, Y4
-	VMULPS      288(R8), Y3, Y3
-	VADDPS      Y3, Y4, Y4
-	VMOVDQU     608(R8), Y3
-	VPERMPS     Y4, Y3, Y4
-	VANDPS      640(R8), Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMOVD       96(CX), X9
+	VPINSRD     $0x01, 120(CX), X9, X9
+	VPINSRD     $0x02, 144(CX), X9, X9
+	VPINSRD     $0x03, 168(CX), X9, X9
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X9, X9
+	VPUNPCKLQDQ X9, X5, X10
+	VCVTPH2PS   X10, Y4
+	VPUNPCKHQDQ X9, X5, X10
+	VCVTPH2PS   X10, Y5
+	VMULPS      256(R8), Y4, Y4
+	VMULPS      288(R8), Y5, Y5
+	VPUNPCKLDQ  Y6, Y3, Y9
+	VPUNPCKHDQ  Y6, Y3, Y3
+	VPADDW      Y3, Y9, Y9
+	VPMADDWD    Y1, Y9, Y9
+	VPUNPCKLDQ  Y8, Y7, Y3
+	VPUNPCKHDQ  Y8, Y7, Y6
+	VPADDW      Y6, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPUNPCKLQDQ Y3, Y9, Y6
+	VPUNPCKHQDQ Y3, Y9, Y3
+	VPADDD      Y3, Y6, Y6
+	VMOVDQA     Y6, Y3
 	ADDQ        $0x000000c0, CX
-	ADDQ        $0x00000260, R8
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VADDPS      Y5, Y3, Y3
+	VMOVDQU     608(R8), Y4
+	VPERMPS     Y3, Y4, Y3
+	VANDPS      640(R8), Y3, Y3
+	VADDPS      Y3, Y2, Y2
 
 oneShortQ51AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -3487,86 +3186,20 @@ TEXT ·oneShortQ50AVX2(SB), NOSPLIT, $0-8
 oneShortQ50AVX2_row:
 	MOVQ  24(AX), R8
 	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R9
 
 oneShortQ50AVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     6(CX), X3
-	VINSERTI128 $0x01, 94(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	MOVL        2(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X5
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X5, X5
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X6
-	VMOVHPS     (DX)(R10*8), X6, X6
-	MOVL        90(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X7
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X7, X7
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X8
-	VMOVHPS     (DX)(R10*8), X8, X8
-	VINSERTI128 $0x01, X7, Y5, Y5
-	VINSERTI128 $0x01, X8, Y6, Y6
-	VPOR        Y5, Y3, Y3
-	VPOR        Y6, Y4, Y4
-	VPMADDUBSW  (R8), Y3, Y3
-	VPMADDUBSW  32(R8), Y4, Y4
-	VPADDW      Y4, Y3, Y3
-	VMOVDQU     28(CX), X4
-	VINSERTI128 $0x01, 116(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	MOVL        24(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X6
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X6, X6
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X7
-	VMOVHPS     (DX)(R10*8), X7, X7
-	MOVL        112(CX), R10
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X8
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVHPS     (DX)(R11*8), X8, X8
-	MOVBQZX     R10, R11
-	SHRL        $0x08, R10
-	VMOVQ       (DX)(R11*8), X9
-	VMOVHPS     (DX)(R10*8), X9, X9
-	VINSERTI128 $0x01, X8, Y6, Y6
-	VINSERTI128 $0x01, X9, Y7, Y7
-	VPOR        Y6, Y4, Y4
-	VPOR        Y7, Y5, Y5
-	VPMADDUBSW  64(R8), Y4, Y4
-	VPMADDUBSW  96(R8), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     50(CX), X5
-	VINSERTI128 $0x01, 138(CX), Y5, Y5
+	VMOVDQU     6(CX), X5
+	VINSERTI128 $0x01, 94(CX), Y5, Y5
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	MOVL        46(CX), R10
+	MOVL        2(CX), R10
 	MOVBQZX     R10, R11
 	SHRL        $0x08, R10
 	VMOVQ       (DX)(R11*8), X7
@@ -3577,7 +3210,7 @@ oneShortQ50AVX2_eight:
 	SHRL        $0x08, R10
 	VMOVQ       (DX)(R11*8), X8
 	VMOVHPS     (DX)(R10*8), X8, X8
-	MOVL        134(CX), R10
+	MOVL        90(CX), R10
 	MOVBQZX     R10, R11
 	SHRL        $0x08, R10
 	VMOVQ       (DX)(R11*8), X9
@@ -3592,14 +3225,85 @@ oneShortQ50AVX2_eight:
 	VINSERTI128 $0x01, X10, Y8, Y8
 	VPOR        Y7, Y5, Y5
 	VPOR        Y8, Y6, Y6
-	VPMADDUBSW  128(R8), Y5, Y5
-	VPMADDUBSW  160(R8), Y6, Y6
+	VPMADDUBSW  (R8), Y5, Y5
+	VPMADDUBSW  32(R8), Y6, Y6
 	VPADDW      Y6, Y5, Y5
-	VMOVDQU     72(CX), X6
-	VINSERTI128 $0x01, 160(CX), Y6, Y6
+	VCVTDQ2PS   Y3, Y3
+	VMOVDQU     28(CX), X6
+	VINSERTI128 $0x01, 116(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
+	MOVL        24(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X8, X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	VMOVHPS     (DX)(R10*8), X9, X9
+	MOVL        112(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X10, X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	VMOVHPS     (DX)(R10*8), X11, X11
+	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X11, Y9, Y9
+	VPOR        Y8, Y6, Y6
+	VPOR        Y9, Y7, Y7
+	VPMADDUBSW  64(R8), Y6, Y6
+	VPMADDUBSW  96(R8), Y7, Y7
+	VPADDW      Y7, Y6, Y6
+	VMULPS      Y4, Y3, Y3
+	VMOVDQU     50(CX), X7
+	VINSERTI128 $0x01, 138(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y4
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y4, Y4
+	MOVL        46(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X8, X8
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X9
+	VMOVHPS     (DX)(R10*8), X9, X9
+	MOVL        134(CX), R10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVHPS     (DX)(R11*8), X10, X10
+	MOVBQZX     R10, R11
+	SHRL        $0x08, R10
+	VMOVQ       (DX)(R11*8), X11
+	VMOVHPS     (DX)(R10*8), X11, X11
+	VINSERTI128 $0x01, X10, Y8, Y8
+	VINSERTI128 $0x01, X11, Y9, Y9
+	VPOR        Y8, Y7, Y7
+	VPOR        Y9, Y4, Y4
+	VPMADDUBSW  128(R8), Y7, Y7
+	VPMADDUBSW  160(R8), Y4, Y4
+	VPADDW      Y4, Y7, Y7
+	VADDPS      Y3, Y2, Y2
+	VMOVDQU     72(CX), X3
+	VINSERTI128 $0x01, 160(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
 	MOVL        68(CX), R10
 	MOVBQZX     R10, R11
 	SHRL        $0x08, R10
@@ -3624,24 +3328,11 @@ oneShortQ50AVX2_eight:
 	VMOVHPS     (DX)(R10*8), X11, X11
 	VINSERTI128 $0x01, X10, Y8, Y8
 	VINSERTI128 $0x01, X11, Y9, Y9
-	VPOR        Y8, Y6, Y6
-	VPOR        Y9, Y7, Y7
-	VPMADDUBSW  192(R8), Y6, Y6
-	VPMADDUBSW  224(R8), Y7, Y7
-	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
+	VPOR        Y8, Y3, Y3
+	VPOR        Y9, Y4, Y4
+	VPMADDUBSW  192(R8), Y3, Y3
+	VPMADDUBSW  224(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPADDD      320(R8), Y4, Y4
-	VCVTDQ2PS   Y4, Y4
 	MOVWQZX     66(CX), R10
 	MOVWQZX     44(CX), R11
 	SHLQ        $0x10, R10
@@ -3662,16 +3353,29 @@ oneShortQ50AVX2_eight:
 	MOVWQZX     88(CX), R12
 	SHLQ        $0x10, R11
 	ORQ         R12, R11
-	VMOVQ       R10, X3
-	VPINSRQ     $0x01, R11, X3, X3
-	VCVTPH2PS   X3, Y3
-	VMULPS      256(R8), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMOVQ       R10, X4
+	VPINSRQ     $0x01, R11, X4, X4
+	VCVTPH2PS   X4, Y4
+	VMULPS      256(R8), Y4, Y4
+	VPUNPCKLDQ  Y6, Y5, Y8
+	VPUNPCKHDQ  Y6, Y5, Y5
+	VPADDW      Y5, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VPUNPCKLDQ  Y3, Y7, Y5
+	VPUNPCKHDQ  Y3, Y7, Y3
+	VPADDW      Y3, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPUNPCKLQDQ Y5, Y8, Y3
+	VPUNPCKHQDQ Y5, Y8, Y5
+	VPADDD      Y5, Y3, Y3
+	VPADDD      320(R8), Y3, Y3
 	ADDQ        $0x000000b0, CX
 	ADDQ        $0x00000260, R8
 	DECQ        R9
 	JNZ         oneShortQ50AVX2_eight
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VADDPS      Y3, Y2, Y2
 	TESTQ       SI, SI
 	JZ          oneShortQ50AVX2_whole
 	SUBQ        SI, CX
@@ -3709,11 +3413,11 @@ oneShortQ50AVX2_eight:
 	VPMADDUBSW  (R8), Y3, Y3
 	VPMADDUBSW  32(R8), Y4, Y4
 	VPADDW      Y4, Y3, Y3
-	VMOVDQU     28(CX), X4
-	VINSERTI128 $0x01, 116(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
+	VMOVDQU     28(CX), X5
+	VINSERTI128 $0x01, 116(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y4
 	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y4, Y4
 	MOVL        24(CX), R9
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
@@ -3738,16 +3442,16 @@ oneShortQ50AVX2_eight:
 	VMOVHPS     (DX)(R9*8), X9, X9
 	VINSERTI128 $0x01, X8, Y6, Y6
 	VINSERTI128 $0x01, X9, Y7, Y7
-	VPOR        Y6, Y4, Y4
-	VPOR        Y7, Y5, Y5
-	VPMADDUBSW  64(R8), Y4, Y4
-	VPMADDUBSW  96(R8), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     50(CX), X5
-	VINSERTI128 $0x01, 138(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
+	VPOR        Y6, Y5, Y5
+	VPOR        Y7, Y4, Y4
+	VPMADDUBSW  64(R8), Y5, Y5
+	VPMADDUBSW  96(R8), Y4, Y4
+	VPADDW      Y4, Y5, Y5
+	VMOVDQU     50(CX), X6
+	VINSERTI128 $0x01, 138(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y4
 	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y4, Y4
 	MOVL        46(CX), R9
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
@@ -3772,16 +3476,16 @@ oneShortQ50AVX2_eight:
 	VMOVHPS     (DX)(R9*8), X10, X10
 	VINSERTI128 $0x01, X9, Y7, Y7
 	VINSERTI128 $0x01, X10, Y8, Y8
-	VPOR        Y7, Y5, Y5
-	VPOR        Y8, Y6, Y6
-	VPMADDUBSW  128(R8), Y5, Y5
-	VPMADDUBSW  160(R8), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     72(CX), X6
-	VINSERTI128 $0x01, 160(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
+	VPOR        Y7, Y6, Y6
+	VPOR        Y8, Y4, Y4
+	VPMADDUBSW  128(R8), Y6, Y6
+	VPMADDUBSW  160(R8), Y4, Y4
+	VPADDW      Y4, Y6, Y6
+	VMOVDQU     72(CX), X7
+	VINSERTI128 $0x01, 160(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y4
 	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y4, Y4
 	MOVL        68(CX), R9
 	MOVBQZX     R9, R10
 	SHRL        $0x08, R9
@@ -3806,24 +3510,11 @@ oneShortQ50AVX2_eight:
 	VMOVHPS     (DX)(R9*8), X11, X11
 	VINSERTI128 $0x01, X10, Y8, Y8
 	VINSERTI128 $0x01, X11, Y9, Y9
-	VPOR        Y8, Y6, Y6
-	VPOR        Y9, Y7, Y7
-	VPMADDUBSW  192(R8), Y6, Y6
-	VPMADDUBSW  224(R8), Y7, Y7
-	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPADDD      320(R8), Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VPOR        Y8, Y7, Y7
+	VPOR        Y9, Y4, Y4
+	VPMADDUBSW  192(R8), Y7, Y7
+	VPMADDUBSW  224(R8), Y4, Y4
+	VPADDW      Y4, Y7, Y7
 	MOVWQZX     66(CX), R9
 	MOVWQZX     44(CX), R10
 	SHLQ        $0x10, R9
@@ -3844,17 +3535,29 @@ oneShortQ50AVX2_eight:
 	MOVWQZX     88(CX), R11
 	SHLQ        $0x10, R10
 	ORQ         R11, R10
-	VMOVQ       R9, X3
-	VPINSRQ     $0x01, R10, X3, X3
-	VCVTPH2PS   X3, Y3
-	VMULPS      256(R8), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VMOVDQU     608(R8), Y3
-	VPERMPS     Y4, Y3, Y4
-	VANDPS      640(R8), Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMOVQ       R9, X4
+	VPINSRQ     $0x01, R10, X4, X4
+	VCVTPH2PS   X4, Y4
+	VMULPS      256(R8), Y4, Y4
+	VPUNPCKLDQ  Y5, Y3, Y8
+	VPUNPCKHDQ  Y5, Y3, Y3
+	VPADDW      Y3, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VPUNPCKLDQ  Y7, Y6, Y3
+	VPUNPCKHDQ  Y7, Y6, Y5
+	VPADDW      Y5, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPUNPCKLQDQ Y3, Y8, Y5
+	VPUNPCKHQDQ Y3, Y8, Y3
+	VPADDD      Y3, Y5, Y5
+	VPADDD      320(R8), Y5, Y3
 	ADDQ        $0x000000b0, CX
-	ADDQ        $0x00000260, R8
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VMOVDQU     608(R8), Y4
+	VPERMPS     Y3, Y4, Y3
+	VANDPS      640(R8), Y3, Y3
+	VADDPS      Y3, Y2, Y2
 
 oneShortQ50AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -3974,14 +3677,10 @@ splitQ5KAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2minus80000000<>+0(SB)/4, $0x80000000
-DATA avx2minus80000000<>+4(SB)/4, $0x80000000
-DATA avx2minus80000000<>+8(SB)/4, $0x80000000
-DATA avx2minus80000000<>+12(SB)/4, $0x80000000
-DATA avx2minus80000000<>+16(SB)/4, $0x80000000
-DATA avx2minus80000000<>+20(SB)/4, $0x80000000
-DATA avx2minus80000000<>+24(SB)/4, $0x80000000
-DATA avx2minus80000000<>+28(SB)/4, $0x80000000
+DATA avx2minus80000000<>+0(SB)/8, $0x8000000080000000
+DATA avx2minus80000000<>+8(SB)/8, $0x8000000080000000
+DATA avx2minus80000000<>+16(SB)/8, $0x8000000080000000
+DATA avx2minus80000000<>+24(SB)/8, $0x8000000080000000
 GLOBL avx2minus80000000<>(SB), RODATA|NOPTR, $32
 
 // func wholeQ5KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
@@ -4072,28 +3771,20 @@ wholeQ5KAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2sixLow<>+0(SB)/4, $0x00000000
-DATA avx2sixLow<>+4(SB)/4, $0x00000004
-DATA avx2sixLow<>+8(SB)/4, $0x00000000
-DATA avx2sixLow<>+12(SB)/4, $0x00000004
+DATA avx2sixLow<>+0(SB)/8, $0x0000000400000000
+DATA avx2sixLow<>+8(SB)/8, $0x0000000400000000
 GLOBL avx2sixLow<>(SB), RODATA|NOPTR, $16
 
-DATA avx2sixNibble<>+0(SB)/4, $0x0f0f0f0f
-DATA avx2sixNibble<>+4(SB)/4, $0x0f0f0f0f
-DATA avx2sixNibble<>+8(SB)/4, $0x00000000
-DATA avx2sixNibble<>+12(SB)/4, $0x00000000
+DATA avx2sixNibble<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2sixNibble<>+8(SB)/8, $0x0000000000000000
 GLOBL avx2sixNibble<>(SB), RODATA|NOPTR, $16
 
-DATA avx2sixTop<>+0(SB)/4, $0x30303030
-DATA avx2sixTop<>+4(SB)/4, $0x30303030
-DATA avx2sixTop<>+8(SB)/4, $0x00000000
-DATA avx2sixTop<>+12(SB)/4, $0x00000000
+DATA avx2sixTop<>+0(SB)/8, $0x3030303030303030
+DATA avx2sixTop<>+8(SB)/8, $0x0000000000000000
 GLOBL avx2sixTop<>(SB), RODATA|NOPTR, $16
 
-DATA avx2sixAll<>+0(SB)/4, $0x3f3f3f3f
-DATA avx2sixAll<>+4(SB)/4, $0x3f3f3f3f
-DATA avx2sixAll<>+8(SB)/4, $0x00000000
-DATA avx2sixAll<>+12(SB)/4, $0x00000000
+DATA avx2sixAll<>+0(SB)/8, $0x3f3f3f3f3f3f3f3f
+DATA avx2sixAll<>+8(SB)/8, $0x0000000000000000
 GLOBL avx2sixAll<>(SB), RODATA|NOPTR, $16
 
 // func oneWholeQ5KAVX2(a *byte)
@@ -4113,12 +3804,16 @@ oneWholeQ5KAVX2_row:
 	MOVQ  32(AX), R10
 	MOVQ  40(AX), R11
 	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R12
 
 oneWholeQ5KAVX2_block:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
+	VCVTDQ2PS    Y2, Y2
 	MOVL         12(CX), R15
 	MOVQ         R15, R13
 	SHLQ         $0x1c, R13
@@ -4130,104 +3825,104 @@ oneWholeQ5KAVX2_block:
 	ANDQ         SI, R14
 	ORQ          R14, R15
 	ANDQ         DX, R13
-	VMOVQ        R13, X2
-	VMOVQ        R15, X3
-	VPUNPCKLDQ   X3, X2, X2
-	VPMOVZXBW    X2, X3
-	VINSERTI128  $0x01, X3, Y3, Y4
-	VPUNPCKHBW   X2, X2, X2
-	VPMOVZXBW    X2, Y2
-	VBROADCASTSS (R10), X5
-	VMOVD        (CX), X3
-	VCVTPH2PS    X3, X3
-	VMULPS       X5, X3, X3
-	VBROADCASTSS X3, Y5
-	VMOVSHDUP    X3, X3
-	VBROADCASTSS X3, Y6
-	VMOVDQU      16(CX), Y7
-	VMOVDQU      48(CX), Y8
-	VPSRLW       $0x04, Y8, Y9
-	VPAND        Y0, Y8, Y8
-	VPAND        Y0, Y9, Y9
-	VPSLLW       $0x04, Y7, Y10
-	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPSLLW       $0x03, Y7, Y10
-	VPAND        avx2bytes10101010<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   (R9), Y8, Y8
-	VPSHUFB      avx2word0<>+0(SB), Y4, Y10
-	VPMADDWD     Y10, Y8, Y8
-	VPMADDUBSW   32(R9), Y9, Y9
-	VPSHUFB      avx2word1<>+0(SB), Y4, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VMOVDQU      80(CX), Y10
+	VMOVQ        R13, X5
+	VPINSRQ      $0x01, R15, X5, X5
+	VINSERTI128  $0x01, X5, Y5, Y6
+	VPSHUFB      avx2sixMinima<>+0(SB), Y6, Y7
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS (R10), X3
+	VMOVD        (CX), X5
+	VCVTPH2PS    X5, X5
+	VMULPS       X3, X5, X5
+	VBROADCASTSS X5, Y3
+	VMOVSHDUP    X5, X5
+	VBROADCASTSS X5, Y8
+	VMOVDQU      16(CX), Y9
+	VMOVDQU      48(CX), Y10
 	VPSRLW       $0x04, Y10, Y11
 	VPAND        Y0, Y10, Y10
 	VPAND        Y0, Y11, Y11
-	VPSLLW       $0x02, Y7, Y12
+	VPSLLW       $0x04, Y9, Y12
 	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
 	VPOR         Y12, Y10, Y10
-	VPSLLW       $0x01, Y7, Y12
+	VPSLLW       $0x03, Y9, Y12
 	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   64(R9), Y10, Y10
-	VPSHUFB      avx2word2<>+0(SB), Y4, Y12
+	VPMADDUBSW   (R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y6, Y12
 	VPMADDWD     Y12, Y10, Y10
-	VPADDD       Y10, Y8, Y8
-	VPMADDUBSW   96(R9), Y11, Y10
-	VPSHUFB      avx2word3<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VMOVDQU      112(CX), Y10
-	VPSRLW       $0x04, Y10, Y11
-	VPAND        Y0, Y10, Y10
-	VPAND        Y0, Y11, Y11
-	VPAND        avx2bytes10101010<>+0(SB), Y7, Y12
-	VPOR         Y12, Y10, Y10
-	VPSRLW       $0x01, Y7, Y12
+	VSUBPS       Y4, Y2, Y2
+	VPMADDUBSW   32(R9), Y11, Y11
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y6, Y4
+	VPMADDWD     Y4, Y11, Y11
+	VADDPS       Y2, Y1, Y1
+	VMOVDQU      80(CX), Y4
+	VPSRLW       $0x04, Y4, Y2
+	VPAND        Y0, Y4, Y4
+	VPAND        Y0, Y2, Y2
+	VPSLLW       $0x02, Y9, Y12
 	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   128(R9), Y10, Y10
-	VPSHUFB      avx2word4<>+0(SB), Y4, Y12
-	VPMADDWD     Y12, Y10, Y10
-	VPADDD       Y10, Y8, Y8
-	VPMADDUBSW   160(R9), Y11, Y10
-	VPSHUFB      avx2word5<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VMOVDQU      144(CX), Y10
-	VPSRLW       $0x04, Y10, Y11
-	VPAND        Y0, Y10, Y10
-	VPAND        Y0, Y11, Y11
-	VPSRLW       $0x02, Y7, Y12
+	VPOR         Y12, Y4, Y4
+	VPSLLW       $0x01, Y9, Y12
 	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
-	VPOR         Y12, Y10, Y10
-	VPSRLW       $0x03, Y7, Y7
-	VPAND        avx2bytes10101010<>+0(SB), Y7, Y7
-	VPOR         Y7, Y11, Y11
-	VPMADDUBSW   192(R9), Y10, Y7
-	VPSHUFB      avx2word6<>+0(SB), Y4, Y10
-	VPMADDWD     Y10, Y7, Y7
-	VPADDD       Y7, Y8, Y8
-	VPMADDUBSW   224(R9), Y11, Y7
-	VPSHUFB      avx2word7<>+0(SB), Y4, Y4
-	VPMADDWD     Y4, Y7, Y7
-	VPADDD       Y7, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y5, Y8, Y8
-	VPMADDWD     (R11), Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y6, Y2, Y2
-	VSUBPS       Y2, Y8, Y8
+	VPOR         Y12, Y2, Y2
+	VPMADDUBSW   64(R9), Y4, Y4
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y4, Y4
+	VPADDD       Y4, Y10, Y10
+	VPMADDWD     (R11), Y7, Y4
+	VPMADDUBSW   96(R9), Y2, Y2
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y2, Y2
+	VPADDD       Y2, Y11, Y11
+	VCVTDQ2PS    Y4, Y4
+	VMOVDQU      112(CX), Y2
+	VPSRLW       $0x04, Y2, Y7
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y7, Y7
+	VPAND        avx2bytes10101010<>+0(SB), Y9, Y12
+	VPOR         Y12, Y2, Y2
+	VPSRLW       $0x01, Y9, Y12
+	VPAND        avx2bytes10101010<>+0(SB), Y12, Y12
+	VPOR         Y12, Y7, Y7
+	VPMADDUBSW   128(R9), Y2, Y2
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y2, Y2
+	VPADDD       Y2, Y10, Y10
+	VMULPS       Y8, Y4, Y4
+	VPMADDUBSW   160(R9), Y7, Y2
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y2, Y2
+	VPADDD       Y2, Y11, Y11
+	VMOVDQU      144(CX), Y2
+	VPSRLW       $0x04, Y2, Y7
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y7, Y7
+	VPSRLW       $0x02, Y9, Y8
+	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
+	VPOR         Y8, Y2, Y2
+	VPSRLW       $0x03, Y9, Y8
+	VPAND        avx2bytes10101010<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   192(R9), Y2, Y2
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y2, Y2
+	VPADDD       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y7, Y2
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y6, Y6
+	VPMADDWD     Y6, Y2, Y2
+	VPADDD       Y2, Y11, Y11
+	VPADDD       Y11, Y10, Y2
 	ADDQ         $0x00000020, R11
-	VADDPS       Y8, Y1, Y1
 	ADDQ         $0x000000b0, CX
 	ADDQ         $0x00000100, R9
 	ADDQ         $0x00000008, R10
 	DECQ         R12
 	JNZ          oneWholeQ5KAVX2_block
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
 	VMOVHLPS     X1, X1, X2
@@ -4240,6 +3935,60 @@ oneWholeQ5KAVX2_block:
 	JNZ          oneWholeQ5KAVX2_row
 	VZEROUPPER
 	RET
+
+DATA avx2sixMinima<>+0(SB)/8, $0x8005800580048004
+DATA avx2sixMinima<>+8(SB)/8, $0x8007800780068006
+DATA avx2sixMinima<>+16(SB)/8, $0x800d800d800c800c
+DATA avx2sixMinima<>+24(SB)/8, $0x800f800f800e800e
+GLOBL avx2sixMinima<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_0_0<>+0(SB)/8, $0x8000800080008000
+DATA avx2scalefalse_0_0<>+8(SB)/8, $0x8000800080008000
+DATA avx2scalefalse_0_0<>+16(SB)/8, $0x8000800080008000
+DATA avx2scalefalse_0_0<>+24(SB)/8, $0x8000800080008000
+GLOBL avx2scalefalse_0_0<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_1_1<>+0(SB)/8, $0x8001800180018001
+DATA avx2scalefalse_1_1<>+8(SB)/8, $0x8001800180018001
+DATA avx2scalefalse_1_1<>+16(SB)/8, $0x8001800180018001
+DATA avx2scalefalse_1_1<>+24(SB)/8, $0x8001800180018001
+GLOBL avx2scalefalse_1_1<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_2_2<>+0(SB)/8, $0x8002800280028002
+DATA avx2scalefalse_2_2<>+8(SB)/8, $0x8002800280028002
+DATA avx2scalefalse_2_2<>+16(SB)/8, $0x8002800280028002
+DATA avx2scalefalse_2_2<>+24(SB)/8, $0x8002800280028002
+GLOBL avx2scalefalse_2_2<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_3_3<>+0(SB)/8, $0x8003800380038003
+DATA avx2scalefalse_3_3<>+8(SB)/8, $0x8003800380038003
+DATA avx2scalefalse_3_3<>+16(SB)/8, $0x8003800380038003
+DATA avx2scalefalse_3_3<>+24(SB)/8, $0x8003800380038003
+GLOBL avx2scalefalse_3_3<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_8_8<>+0(SB)/8, $0x8008800880088008
+DATA avx2scalefalse_8_8<>+8(SB)/8, $0x8008800880088008
+DATA avx2scalefalse_8_8<>+16(SB)/8, $0x8008800880088008
+DATA avx2scalefalse_8_8<>+24(SB)/8, $0x8008800880088008
+GLOBL avx2scalefalse_8_8<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_9_9<>+0(SB)/8, $0x8009800980098009
+DATA avx2scalefalse_9_9<>+8(SB)/8, $0x8009800980098009
+DATA avx2scalefalse_9_9<>+16(SB)/8, $0x8009800980098009
+DATA avx2scalefalse_9_9<>+24(SB)/8, $0x8009800980098009
+GLOBL avx2scalefalse_9_9<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_10_10<>+0(SB)/8, $0x800a800a800a800a
+DATA avx2scalefalse_10_10<>+8(SB)/8, $0x800a800a800a800a
+DATA avx2scalefalse_10_10<>+16(SB)/8, $0x800a800a800a800a
+DATA avx2scalefalse_10_10<>+24(SB)/8, $0x800a800a800a800a
+GLOBL avx2scalefalse_10_10<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_11_11<>+0(SB)/8, $0x800b800b800b800b
+DATA avx2scalefalse_11_11<>+8(SB)/8, $0x800b800b800b800b
+DATA avx2scalefalse_11_11<>+16(SB)/8, $0x800b800b800b800b
+DATA avx2scalefalse_11_11<>+24(SB)/8, $0x800b800b800b800b
+GLOBL avx2scalefalse_11_11<>(SB), RODATA|NOPTR, $32
 
 // func splitQ41AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
@@ -4686,56 +4435,51 @@ TEXT ·oneShortQ41AVX2(SB), NOSPLIT, $0-8
 oneShortQ41AVX2_row:
 	MOVQ  24(AX), DI
 	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
 	MOVQ  16(AX), R8
 
 oneShortQ41AVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     4(CX), X3
-	VINSERTI128 $0x01, 84(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	VPMADDUBSW  (DI), Y3, Y3
-	VPMADDUBSW  32(DI), Y4, Y4
-	VPADDW      Y4, Y3, Y3
-	VMOVDQU     24(CX), X4
-	VINSERTI128 $0x01, 104(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPMADDUBSW  64(DI), Y4, Y4
-	VPMADDUBSW  96(DI), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     44(CX), X5
-	VINSERTI128 $0x01, 124(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
-	VPMADDUBSW  128(DI), Y5, Y5
-	VPMADDUBSW  160(DI), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     64(CX), X6
-	VINSERTI128 $0x01, 144(CX), Y6, Y6
+	VMOVDQU     4(CX), X6
+	VINSERTI128 $0x01, 84(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	VPMADDUBSW  192(DI), Y6, Y6
-	VPMADDUBSW  224(DI), Y7, Y7
+	VPMADDUBSW  (DI), Y6, Y6
+	VPMADDUBSW  32(DI), Y7, Y7
 	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VCVTDQ2PS   Y3, Y3
+	VMOVDQU     24(CX), X7
+	VINSERTI128 $0x01, 104(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y8
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y8, Y8
+	VPMADDUBSW  64(DI), Y7, Y7
+	VPMADDUBSW  96(DI), Y8, Y8
+	VPADDW      Y8, Y7, Y7
+	VMULPS      Y4, Y3, Y3
+	VMOVDQU     44(CX), X8
+	VINSERTI128 $0x01, 124(CX), Y8, Y8
+	VPSRLW      $0x04, Y8, Y4
+	VPAND       Y0, Y8, Y8
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  128(DI), Y8, Y8
+	VPMADDUBSW  160(DI), Y4, Y4
+	VPADDW      Y4, Y8, Y8
+	VADDPS      Y5, Y3, Y3
+	VMOVDQU     64(CX), X9
+	VINSERTI128 $0x01, 144(CX), Y9, Y9
+	VPSRLW      $0x04, Y9, Y4
+	VPAND       Y0, Y9, Y9
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  192(DI), Y9, Y9
+	VPMADDUBSW  224(DI), Y4, Y4
+	VPADDW      Y4, Y9, Y9
+	VADDPS      Y3, Y2, Y2
 	VMOVD       (CX), X3
 	VPINSRD     $0x01, 20(CX), X3, X3
 	VPINSRD     $0x02, 40(CX), X3, X3
@@ -4746,19 +4490,32 @@ oneShortQ41AVX2_eight:
 	VPINSRD     $0x02, 120(CX), X5, X5
 	VPINSRD     $0x03, 140(CX), X5, X5
 	VPSHUFB     avx2scalesThenBiases<>+0(SB), X5, X5
-	VPUNPCKLQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y7
-	VPUNPCKHQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y3
-	VMULPS      256(DI), Y7, Y7
-	VMULPS      Y7, Y4, Y4
-	VMULPS      288(DI), Y3, Y3
-	VADDPS      Y3, Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VPUNPCKLQDQ X5, X3, X10
+	VCVTPH2PS   X10, Y4
+	VPUNPCKHQDQ X5, X3, X10
+	VCVTPH2PS   X10, Y3
+	VMULPS      256(DI), Y4, Y4
+	VMULPS      288(DI), Y3, Y5
+	VPUNPCKLDQ  Y7, Y6, Y3
+	VPUNPCKHDQ  Y7, Y6, Y6
+	VPADDW      Y6, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPUNPCKLDQ  Y9, Y8, Y6
+	VPUNPCKHDQ  Y9, Y8, Y7
+	VPADDW      Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLQDQ Y6, Y3, Y7
+	VPUNPCKHQDQ Y6, Y3, Y3
+	VPADDD      Y3, Y7, Y7
+	VMOVDQA     Y7, Y3
 	ADDQ        $0x000000a0, CX
 	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortQ41AVX2_eight
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VADDPS      Y5, Y3, Y3
+	VADDPS      Y3, Y2, Y2
 	TESTQ       BX, BX
 	JZ          oneShortQ41AVX2_whole
 	SUBQ        BX, CX
@@ -4770,66 +4527,66 @@ oneShortQ41AVX2_eight:
 	VPMADDUBSW  (DI), Y3, Y3
 	VPMADDUBSW  32(DI), Y4, Y4
 	VPADDW      Y4, Y3, Y3
-	VMOVDQU     24(CX), X4
-	VINSERTI128 $0x01, 104(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
+	VMOVDQU     24(CX), X6
+	VINSERTI128 $0x01, 104(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y4
+	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPMADDUBSW  64(DI), Y4, Y4
-	VPMADDUBSW  96(DI), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     44(CX), X5
-	VINSERTI128 $0x01, 124(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
-	VPMADDUBSW  128(DI), Y5, Y5
-	VPMADDUBSW  160(DI), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     64(CX), X6
-	VINSERTI128 $0x01, 144(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
+	VPMADDUBSW  64(DI), Y6, Y6
+	VPMADDUBSW  96(DI), Y4, Y4
+	VPADDW      Y4, Y6, Y6
+	VMOVDQU     44(CX), X7
+	VINSERTI128 $0x01, 124(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y4
 	VPAND       Y0, Y7, Y7
-	VPMADDUBSW  192(DI), Y6, Y6
-	VPMADDUBSW  224(DI), Y7, Y7
-	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VCVTDQ2PS   Y4, Y4
-	VMOVD       (CX), X3
-	VPINSRD     $0x01, 20(CX), X3, X3
-	VPINSRD     $0x02, 40(CX), X3, X3
-	VPINSRD     $0x03, 60(CX), X3, X3
-	VPSHUFB     avx2scalesThenBiases<>+0(SB), X3, X3
-	VMOVD       80(CX), X5
-	VPINSRD     $0x01, 100(CX), X5, X5
-	VPINSRD     $0x02, 120(CX), X5, X5
-	VPINSRD     $0x03, 140(CX), X5, X5
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  128(DI), Y7, Y7
+	VPMADDUBSW  160(DI), Y4, Y4
+	VPADDW      Y4, Y7, Y7
+	VMOVDQU     64(CX), X8
+	VINSERTI128 $0x01, 144(CX), Y8, Y8
+	VPSRLW      $0x04, Y8, Y4
+	VPAND       Y0, Y8, Y8
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  192(DI), Y8, Y8
+	VPMADDUBSW  224(DI), Y4, Y4
+	VPADDW      Y4, Y8, Y8
+	VMOVD       (CX), X5
+	VPINSRD     $0x01, 20(CX), X5, X5
+	VPINSRD     $0x02, 40(CX), X5, X5
+	VPINSRD     $0x03, 60(CX), X5, X5
 	VPSHUFB     avx2scalesThenBiases<>+0(SB), X5, X5
-	VPUNPCKLQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y7
-	VPUNPCKHQDQ X5, X3, X6
-	VCVTPH2PS   X6, Y3
-	VMULPS      256(DI), Y7, Y7
-	VMULPS      Y7, Y4, Y4
-	VMULPS      288(DI), Y3, Y3
-	VADDPS      Y3, Y4, Y4
-	VMOVDQU     608(DI), Y3
-	VPERMPS     Y4, Y3, Y4
-	VANDPS      640(DI), Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMOVD       80(CX), X9
+	VPINSRD     $0x01, 100(CX), X9, X9
+	VPINSRD     $0x02, 120(CX), X9, X9
+	VPINSRD     $0x03, 140(CX), X9, X9
+	VPSHUFB     avx2scalesThenBiases<>+0(SB), X9, X9
+	VPUNPCKLQDQ X9, X5, X10
+	VCVTPH2PS   X10, Y4
+	VPUNPCKHQDQ X9, X5, X10
+	VCVTPH2PS   X10, Y5
+	VMULPS      256(DI), Y4, Y4
+	VMULPS      288(DI), Y5, Y5
+	VPUNPCKLDQ  Y6, Y3, Y9
+	VPUNPCKHDQ  Y6, Y3, Y3
+	VPADDW      Y3, Y9, Y9
+	VPMADDWD    Y1, Y9, Y9
+	VPUNPCKLDQ  Y8, Y7, Y3
+	VPUNPCKHDQ  Y8, Y7, Y6
+	VPADDW      Y6, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPUNPCKLQDQ Y3, Y9, Y6
+	VPUNPCKHQDQ Y3, Y9, Y3
+	VPADDD      Y3, Y6, Y6
+	VMOVDQA     Y6, Y3
 	ADDQ        $0x000000a0, CX
-	ADDQ        $0x00000260, DI
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VADDPS      Y5, Y3, Y3
+	VMOVDQU     608(DI), Y4
+	VPERMPS     Y3, Y4, Y3
+	VANDPS      640(DI), Y3, Y3
+	VADDPS      Y3, Y2, Y2
 
 oneShortQ41AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -4873,14 +4630,10 @@ splitQ40AVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2bytes8080808<>+0(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+4(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+8(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+12(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+16(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+20(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+24(SB)/4, $0x08080808
-DATA avx2bytes8080808<>+28(SB)/4, $0x08080808
+DATA avx2bytes8080808<>+0(SB)/8, $0x0808080808080808
+DATA avx2bytes8080808<>+8(SB)/8, $0x0808080808080808
+DATA avx2bytes8080808<>+16(SB)/8, $0x0808080808080808
+DATA avx2bytes8080808<>+24(SB)/8, $0x0808080808080808
 GLOBL avx2bytes8080808<>(SB), RODATA|NOPTR, $32
 
 // func apartShortQ40AVX2(dst *byte, src *byte, eights int, back int)
@@ -5303,57 +5056,49 @@ TEXT ·oneShortQ40AVX2(SB), NOSPLIT, $0-8
 oneShortQ40AVX2_row:
 	MOVQ  24(AX), DI
 	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R8
 
 oneShortQ40AVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     2(CX), X3
-	VINSERTI128 $0x01, 74(CX), Y3, Y3
-	VPSRLW      $0x04, Y3, Y4
-	VPAND       Y0, Y3, Y3
-	VPAND       Y0, Y4, Y4
-	VPMADDUBSW  (DI), Y3, Y3
-	VPMADDUBSW  32(DI), Y4, Y4
-	VPADDW      Y4, Y3, Y3
-	VMOVDQU     20(CX), X4
-	VINSERTI128 $0x01, 92(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPMADDUBSW  64(DI), Y4, Y4
-	VPMADDUBSW  96(DI), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     38(CX), X5
-	VINSERTI128 $0x01, 110(CX), Y5, Y5
+	VMOVDQU     2(CX), X5
+	VINSERTI128 $0x01, 74(CX), Y5, Y5
 	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y6, Y6
-	VPMADDUBSW  128(DI), Y5, Y5
-	VPMADDUBSW  160(DI), Y6, Y6
+	VPMADDUBSW  (DI), Y5, Y5
+	VPMADDUBSW  32(DI), Y6, Y6
 	VPADDW      Y6, Y5, Y5
-	VMOVDQU     56(CX), X6
-	VINSERTI128 $0x01, 128(CX), Y6, Y6
+	VCVTDQ2PS   Y3, Y3
+	VMOVDQU     20(CX), X6
+	VINSERTI128 $0x01, 92(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
-	VPMADDUBSW  192(DI), Y6, Y6
-	VPMADDUBSW  224(DI), Y7, Y7
+	VPMADDUBSW  64(DI), Y6, Y6
+	VPMADDUBSW  96(DI), Y7, Y7
 	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
+	VMULPS      Y4, Y3, Y3
+	VMOVDQU     38(CX), X7
+	VINSERTI128 $0x01, 110(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y4
+	VPAND       Y0, Y7, Y7
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  128(DI), Y7, Y7
+	VPMADDUBSW  160(DI), Y4, Y4
+	VPADDW      Y4, Y7, Y7
+	VADDPS      Y3, Y2, Y2
+	VMOVDQU     56(CX), X3
+	VINSERTI128 $0x01, 128(CX), Y3, Y3
+	VPSRLW      $0x04, Y3, Y4
+	VPAND       Y0, Y3, Y3
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  192(DI), Y3, Y3
+	VPMADDUBSW  224(DI), Y4, Y4
 	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPADDD      320(DI), Y4, Y4
-	VCVTDQ2PS   Y4, Y4
 	MOVWQZX     54(CX), R9
 	MOVWQZX     36(CX), R10
 	SHLQ        $0x10, R9
@@ -5374,16 +5119,29 @@ oneShortQ40AVX2_eight:
 	MOVWQZX     72(CX), R11
 	SHLQ        $0x10, R10
 	ORQ         R11, R10
-	VMOVQ       R9, X3
-	VPINSRQ     $0x01, R10, X3, X3
-	VCVTPH2PS   X3, Y3
-	VMULPS      256(DI), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMOVQ       R9, X4
+	VPINSRQ     $0x01, R10, X4, X4
+	VCVTPH2PS   X4, Y4
+	VMULPS      256(DI), Y4, Y4
+	VPUNPCKLDQ  Y6, Y5, Y8
+	VPUNPCKHDQ  Y6, Y5, Y5
+	VPADDW      Y5, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VPUNPCKLDQ  Y3, Y7, Y5
+	VPUNPCKHDQ  Y3, Y7, Y3
+	VPADDW      Y3, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPUNPCKLQDQ Y5, Y8, Y3
+	VPUNPCKHQDQ Y5, Y8, Y5
+	VPADDD      Y5, Y3, Y3
+	VPADDD      320(DI), Y3, Y3
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortQ40AVX2_eight
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VADDPS      Y3, Y2, Y2
 	TESTQ       BX, BX
 	JZ          oneShortQ40AVX2_whole
 	SUBQ        BX, CX
@@ -5395,43 +5153,30 @@ oneShortQ40AVX2_eight:
 	VPMADDUBSW  (DI), Y3, Y3
 	VPMADDUBSW  32(DI), Y4, Y4
 	VPADDW      Y4, Y3, Y3
-	VMOVDQU     20(CX), X4
-	VINSERTI128 $0x01, 92(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
+	VMOVDQU     20(CX), X5
+	VINSERTI128 $0x01, 92(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y4
+	VPAND       Y0, Y5, Y5
 	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPMADDUBSW  64(DI), Y4, Y4
-	VPMADDUBSW  96(DI), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     38(CX), X5
-	VINSERTI128 $0x01, 110(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
+	VPMADDUBSW  64(DI), Y5, Y5
+	VPMADDUBSW  96(DI), Y4, Y4
+	VPADDW      Y4, Y5, Y5
+	VMOVDQU     38(CX), X6
+	VINSERTI128 $0x01, 110(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y4
 	VPAND       Y0, Y6, Y6
-	VPMADDUBSW  128(DI), Y5, Y5
-	VPMADDUBSW  160(DI), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     56(CX), X6
-	VINSERTI128 $0x01, 128(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  128(DI), Y6, Y6
+	VPMADDUBSW  160(DI), Y4, Y4
+	VPADDW      Y4, Y6, Y6
+	VMOVDQU     56(CX), X7
+	VINSERTI128 $0x01, 128(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y4
 	VPAND       Y0, Y7, Y7
-	VPMADDUBSW  192(DI), Y6, Y6
-	VPMADDUBSW  224(DI), Y7, Y7
-	VPADDW      Y7, Y6, Y6
-	VPUNPCKLDQ  Y4, Y3, Y7
-	VPUNPCKHDQ  Y4, Y3, Y3
-	VPADDW      Y3, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VPUNPCKLDQ  Y6, Y5, Y3
-	VPUNPCKHDQ  Y6, Y5, Y4
-	VPADDW      Y4, Y3, Y3
-	VPMADDWD    Y1, Y3, Y3
-	VPUNPCKLQDQ Y3, Y7, Y4
-	VPUNPCKHQDQ Y3, Y7, Y3
-	VPADDD      Y3, Y4, Y4
-	VPADDD      320(DI), Y4, Y4
-	VCVTDQ2PS   Y4, Y4
+	VPAND       Y0, Y4, Y4
+	VPMADDUBSW  192(DI), Y7, Y7
+	VPMADDUBSW  224(DI), Y4, Y4
+	VPADDW      Y4, Y7, Y7
 	MOVWQZX     54(CX), R8
 	MOVWQZX     36(CX), R9
 	SHLQ        $0x10, R8
@@ -5452,17 +5197,29 @@ oneShortQ40AVX2_eight:
 	MOVWQZX     72(CX), R10
 	SHLQ        $0x10, R9
 	ORQ         R10, R9
-	VMOVQ       R8, X3
-	VPINSRQ     $0x01, R9, X3, X3
-	VCVTPH2PS   X3, Y3
-	VMULPS      256(DI), Y3, Y3
-	VMULPS      Y3, Y4, Y4
-	VMOVDQU     608(DI), Y3
-	VPERMPS     Y4, Y3, Y4
-	VANDPS      640(DI), Y4, Y4
-	VADDPS      Y4, Y2, Y2
+	VMOVQ       R8, X4
+	VPINSRQ     $0x01, R9, X4, X4
+	VCVTPH2PS   X4, Y4
+	VMULPS      256(DI), Y4, Y4
+	VPUNPCKLDQ  Y5, Y3, Y8
+	VPUNPCKHDQ  Y5, Y3, Y3
+	VPADDW      Y3, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VPUNPCKLDQ  Y7, Y6, Y3
+	VPUNPCKHDQ  Y7, Y6, Y5
+	VPADDW      Y5, Y3, Y3
+	VPMADDWD    Y1, Y3, Y3
+	VPUNPCKLQDQ Y3, Y8, Y5
+	VPUNPCKHQDQ Y3, Y8, Y3
+	VPADDD      Y3, Y5, Y5
+	VPADDD      320(DI), Y5, Y3
 	ADDQ        $0x00000090, CX
-	ADDQ        $0x00000260, DI
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      Y4, Y3, Y3
+	VMOVDQU     608(DI), Y4
+	VPERMPS     Y3, Y4, Y3
+	VANDPS      640(DI), Y3, Y3
+	VADDPS      Y3, Y2, Y2
 
 oneShortQ40AVX2_whole:
 	VEXTRACTF128 $0x01, Y2, X3
@@ -5639,12 +5396,16 @@ oneWholeQ4KAVX2_row:
 	MOVQ  32(AX), R10
 	MOVQ  40(AX), R11
 	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R12
 
 oneWholeQ4KAVX2_block:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
+	VCVTDQ2PS    Y2, Y2
 	MOVL         12(CX), R15
 	MOVQ         R15, R13
 	SHLQ         $0x1c, R13
@@ -5656,80 +5417,80 @@ oneWholeQ4KAVX2_block:
 	ANDQ         SI, R14
 	ORQ          R14, R15
 	ANDQ         DX, R13
-	VMOVQ        R13, X2
-	VMOVQ        R15, X3
-	VPUNPCKLDQ   X3, X2, X2
-	VPMOVZXBW    X2, X3
-	VINSERTI128  $0x01, X3, Y3, Y4
-	VPUNPCKHBW   X2, X2, X2
-	VPMOVZXBW    X2, Y2
-	VBROADCASTSS (R10), X5
-	VMOVD        (CX), X3
-	VCVTPH2PS    X3, X3
-	VMULPS       X5, X3, X3
-	VBROADCASTSS X3, Y5
-	VMOVSHDUP    X3, X3
-	VBROADCASTSS X3, Y6
-	VMOVDQU      16(CX), Y7
-	VPSRLW       $0x04, Y7, Y8
+	VMOVQ        R13, X5
+	VPINSRQ      $0x01, R15, X5, X5
+	VINSERTI128  $0x01, X5, Y5, Y6
+	VPSHUFB      avx2sixMinima<>+0(SB), Y6, Y7
+	VMULPS       Y3, Y2, Y2
+	VBROADCASTSS (R10), X3
+	VMOVD        (CX), X5
+	VCVTPH2PS    X5, X5
+	VMULPS       X3, X5, X5
+	VBROADCASTSS X5, Y3
+	VMOVSHDUP    X5, X5
+	VBROADCASTSS X5, Y8
+	VMOVDQU      16(CX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        Y0, Y9, Y9
+	VPAND        Y0, Y10, Y10
+	VPMADDUBSW   (R9), Y9, Y9
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y9, Y9
+	VSUBPS       Y4, Y2, Y2
+	VPMADDUBSW   32(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y6, Y4
+	VPMADDWD     Y4, Y10, Y10
+	VADDPS       Y2, Y1, Y1
+	VMOVDQU      48(CX), Y4
+	VPSRLW       $0x04, Y4, Y2
+	VPAND        Y0, Y4, Y4
+	VPAND        Y0, Y2, Y2
+	VPMADDUBSW   64(R9), Y4, Y4
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y4, Y4
+	VPADDD       Y4, Y9, Y9
+	VPMADDWD     (R11), Y7, Y4
+	VPMADDUBSW   96(R9), Y2, Y2
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y2, Y2
+	VPADDD       Y2, Y10, Y10
+	VCVTDQ2PS    Y4, Y4
+	VMOVDQU      80(CX), Y2
+	VPSRLW       $0x04, Y2, Y7
+	VPAND        Y0, Y2, Y2
 	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   (R9), Y7, Y7
-	VPSHUFB      avx2word0<>+0(SB), Y4, Y9
-	VPMADDWD     Y9, Y7, Y7
-	VPMADDUBSW   32(R9), Y8, Y8
-	VPSHUFB      avx2word1<>+0(SB), Y4, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VMOVDQU      48(CX), Y9
-	VPSRLW       $0x04, Y9, Y10
-	VPAND        Y0, Y9, Y9
-	VPAND        Y0, Y10, Y10
-	VPMADDUBSW   64(R9), Y9, Y9
-	VPSHUFB      avx2word2<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDUBSW   96(R9), Y10, Y9
-	VPSHUFB      avx2word3<>+0(SB), Y4, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      80(CX), Y9
-	VPSRLW       $0x04, Y9, Y10
-	VPAND        Y0, Y9, Y9
-	VPAND        Y0, Y10, Y10
-	VPMADDUBSW   128(R9), Y9, Y9
-	VPSHUFB      avx2word4<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDUBSW   160(R9), Y10, Y9
-	VPSHUFB      avx2word5<>+0(SB), Y4, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      112(CX), Y9
-	VPSRLW       $0x04, Y9, Y10
-	VPAND        Y0, Y9, Y9
-	VPAND        Y0, Y10, Y10
-	VPMADDUBSW   192(R9), Y9, Y9
-	VPSHUFB      avx2word6<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDUBSW   224(R9), Y10, Y9
-	VPSHUFB      avx2word7<>+0(SB), Y4, Y4
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VMULPS       Y5, Y7, Y7
-	VPMADDWD     (R11), Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y6, Y2, Y2
-	VSUBPS       Y2, Y7, Y7
+	VPMADDUBSW   128(R9), Y2, Y2
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y2, Y2
+	VPADDD       Y2, Y9, Y9
+	VMULPS       Y8, Y4, Y4
+	VPMADDUBSW   160(R9), Y7, Y2
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y2, Y2
+	VPADDD       Y2, Y10, Y10
+	VMOVDQU      112(CX), Y2
+	VPSRLW       $0x04, Y2, Y7
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   192(R9), Y2, Y2
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y2, Y2
+	VPADDD       Y2, Y9, Y9
+	VPMADDUBSW   224(R9), Y7, Y2
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y6, Y6
+	VPMADDWD     Y6, Y2, Y2
+	VPADDD       Y2, Y10, Y10
+	VPADDD       Y10, Y9, Y2
 	ADDQ         $0x00000020, R11
-	VADDPS       Y7, Y1, Y1
 	ADDQ         $0x00000090, CX
 	ADDQ         $0x00000100, R9
 	ADDQ         $0x00000008, R10
 	DECQ         R12
 	JNZ          oneWholeQ4KAVX2_block
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y2, Y2
+	VSUBPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
 	VEXTRACTF128 $0x01, Y1, X2
 	VADDPS       X2, X1, X1
 	VMOVHLPS     X1, X1, X2
@@ -5772,14 +5533,10 @@ splitIQ4NLAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2iq4<>+0(SB)/4, $0xbfad9881
-DATA avx2iq4<>+4(SB)/4, $0xf6eaddcf
-DATA avx2iq4<>+8(SB)/4, $0x26190d01
-DATA avx2iq4<>+12(SB)/4, $0x71594535
-DATA avx2iq4<>+16(SB)/4, $0xbfad9881
-DATA avx2iq4<>+20(SB)/4, $0xf6eaddcf
-DATA avx2iq4<>+24(SB)/4, $0x26190d01
-DATA avx2iq4<>+28(SB)/4, $0x71594535
+DATA avx2iq4<>+0(SB)/8, $0xf6eaddcfbfad9881
+DATA avx2iq4<>+8(SB)/8, $0x7159453526190d01
+DATA avx2iq4<>+16(SB)/8, $0xf6eaddcfbfad9881
+DATA avx2iq4<>+24(SB)/8, $0x7159453526190d01
 GLOBL avx2iq4<>(SB), RODATA|NOPTR, $32
 
 // func apartShortIQ4NLAVX2(dst *byte, src *byte, eights int, back int)
@@ -6378,86 +6135,81 @@ TEXT ·oneShortIQ4NLAVX2(SB), NOSPLIT, $0-8
 oneShortIQ4NLAVX2_row:
 	MOVQ  24(AX), DI
 	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
 	MOVQ  16(AX), R8
 
 oneShortIQ4NLAVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     2(CX), X4
-	VINSERTI128 $0x01, 74(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     352(DI), Y6
-	VPSIGNB     (DI), Y4, Y4
-	VPMADDUBSW  Y4, Y6, Y6
-	VPMADDWD    Y1, Y6, Y6
-	VMOVDQU     384(DI), Y4
-	VPSIGNB     32(DI), Y5, Y5
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y6, Y6
-	VMOVDQU     20(CX), X4
-	VINSERTI128 $0x01, 92(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     416(DI), Y7
-	VPSIGNB     64(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VMOVDQU     448(DI), Y4
-	VPSIGNB     96(DI), Y5, Y5
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y7, Y7
-	VMOVDQU     38(CX), X4
-	VINSERTI128 $0x01, 110(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     480(DI), Y8
-	VPSIGNB     128(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y8, Y8
+	VMOVDQU     2(CX), X6
+	VINSERTI128 $0x01, 74(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	VPSHUFB     Y6, Y2, Y6
+	VPSHUFB     Y7, Y2, Y7
+	VMOVDQU     352(DI), Y8
+	VPSIGNB     (DI), Y6, Y6
+	VPMADDUBSW  Y6, Y8, Y8
 	VPMADDWD    Y1, Y8, Y8
-	VMOVDQU     512(DI), Y4
-	VPSIGNB     160(DI), Y5, Y5
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y8, Y8
-	VMOVDQU     56(CX), X4
-	VINSERTI128 $0x01, 128(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     544(DI), Y9
-	VPSIGNB     192(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y9, Y9
+	VMOVDQU     384(DI), Y6
+	VPSIGNB     32(DI), Y7, Y7
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPADDD      Y6, Y8, Y8
+	VCVTDQ2PS   Y4, Y4
+	VMOVDQU     20(CX), X6
+	VINSERTI128 $0x01, 92(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y7
+	VPAND       Y0, Y6, Y6
+	VPAND       Y0, Y7, Y7
+	VPSHUFB     Y6, Y2, Y6
+	VPSHUFB     Y7, Y2, Y7
+	VMOVDQU     416(DI), Y9
+	VPSIGNB     64(DI), Y6, Y6
+	VPMADDUBSW  Y6, Y9, Y9
 	VPMADDWD    Y1, Y9, Y9
-	VMOVDQU     576(DI), Y4
-	VPSIGNB     224(DI), Y5, Y5
+	VMOVDQU     448(DI), Y6
+	VPSIGNB     96(DI), Y7, Y7
+	VPMADDUBSW  Y7, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPADDD      Y6, Y9, Y9
+	VMULPS      Y5, Y4, Y4
+	VMOVDQU     38(CX), X5
+	VINSERTI128 $0x01, 110(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y7
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y7, Y7
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y7, Y2, Y7
+	VMOVDQU     480(DI), Y6
+	VPSIGNB     128(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     512(DI), Y5
+	VPSIGNB     160(DI), Y7, Y7
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPADDD      Y5, Y6, Y6
+	VADDPS      Y4, Y3, Y3
+	VMOVDQU     56(CX), X5
+	VINSERTI128 $0x01, 128(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y7
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y7, Y7
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y7, Y2, Y7
+	VMOVDQU     544(DI), Y4
+	VPSIGNB     192(DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y9, Y9
-	VPUNPCKLDQ  Y7, Y6, Y4
-	VPUNPCKHDQ  Y7, Y6, Y5
+	VMOVDQU     576(DI), Y5
+	VPSIGNB     224(DI), Y7, Y7
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
 	VPADDD      Y5, Y4, Y4
-	VPUNPCKLDQ  Y9, Y8, Y5
-	VPUNPCKHDQ  Y9, Y8, Y6
-	VPADDD      Y6, Y5, Y5
-	VPUNPCKLQDQ Y5, Y4, Y6
-	VPUNPCKHQDQ Y5, Y4, Y4
-	VPADDD      Y4, Y6, Y6
-	VCVTDQ2PS   Y6, Y6
 	MOVWQZX     54(CX), R9
 	MOVWQZX     36(CX), R10
 	SHLQ        $0x10, R9
@@ -6478,93 +6230,94 @@ oneShortIQ4NLAVX2_eight:
 	MOVWQZX     72(CX), R11
 	SHLQ        $0x10, R10
 	ORQ         R11, R10
-	VMOVQ       R9, X4
-	VPINSRQ     $0x01, R10, X4, X4
-	VCVTPH2PS   X4, Y4
-	VMULPS      256(DI), Y4, Y4
-	VMULPS      Y4, Y6, Y6
-	VADDPS      Y6, Y3, Y3
+	VMOVQ       R9, X5
+	VPINSRQ     $0x01, R10, X5, X5
+	VCVTPH2PS   X5, Y5
+	VMULPS      256(DI), Y5, Y5
+	VPUNPCKLDQ  Y9, Y8, Y7
+	VPUNPCKHDQ  Y9, Y8, Y8
+	VPADDD      Y8, Y7, Y7
+	VPUNPCKLDQ  Y4, Y6, Y8
+	VPUNPCKHDQ  Y4, Y6, Y4
+	VPADDD      Y4, Y8, Y8
+	VPUNPCKLQDQ Y8, Y7, Y4
+	VPUNPCKHQDQ Y8, Y7, Y6
+	VPADDD      Y6, Y4, Y4
+	VMOVDQA     Y4, Y4
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00000260, DI
 	DECQ        R8
 	JNZ         oneShortIQ4NLAVX2_eight
+	VCVTDQ2PS   Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VADDPS      Y4, Y3, Y3
 	TESTQ       BX, BX
 	JZ          oneShortIQ4NLAVX2_whole
 	SUBQ        BX, CX
-	VMOVDQU     2(CX), X4
-	VINSERTI128 $0x01, 74(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
+	VMOVDQU     2(CX), X5
+	VINSERTI128 $0x01, 74(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y6
 	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
+	VPAND       Y0, Y6, Y6
 	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     352(DI), Y6
-	VPSIGNB     (DI), Y4, Y4
-	VPMADDUBSW  Y4, Y6, Y6
-	VPMADDWD    Y1, Y6, Y6
-	VMOVDQU     384(DI), Y4
-	VPSIGNB     32(DI), Y5, Y5
+	VPSHUFB     Y6, Y2, Y6
+	VMOVDQU     352(DI), Y4
+	VPSIGNB     (DI), Y5, Y5
 	VPMADDUBSW  Y5, Y4, Y4
 	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y6, Y6
-	VMOVDQU     20(CX), X4
-	VINSERTI128 $0x01, 92(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     416(DI), Y7
-	VPSIGNB     64(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y7, Y7
-	VPMADDWD    Y1, Y7, Y7
-	VMOVDQU     448(DI), Y4
-	VPSIGNB     96(DI), Y5, Y5
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y7, Y7
-	VMOVDQU     38(CX), X4
-	VINSERTI128 $0x01, 110(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     480(DI), Y8
-	VPSIGNB     128(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y8, Y8
-	VPMADDWD    Y1, Y8, Y8
-	VMOVDQU     512(DI), Y4
-	VPSIGNB     160(DI), Y5, Y5
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y8, Y8
-	VMOVDQU     56(CX), X4
-	VINSERTI128 $0x01, 128(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VMOVDQU     544(DI), Y9
-	VPSIGNB     192(DI), Y4, Y4
-	VPMADDUBSW  Y4, Y9, Y9
-	VPMADDWD    Y1, Y9, Y9
-	VMOVDQU     576(DI), Y4
-	VPSIGNB     224(DI), Y5, Y5
-	VPMADDUBSW  Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPADDD      Y4, Y9, Y9
-	VPUNPCKLDQ  Y7, Y6, Y4
-	VPUNPCKHDQ  Y7, Y6, Y5
+	VMOVDQU     384(DI), Y5
+	VPSIGNB     32(DI), Y6, Y6
+	VPMADDUBSW  Y6, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
 	VPADDD      Y5, Y4, Y4
-	VPUNPCKLDQ  Y9, Y8, Y5
-	VPUNPCKHDQ  Y9, Y8, Y6
-	VPADDD      Y6, Y5, Y5
-	VPUNPCKLQDQ Y5, Y4, Y6
-	VPUNPCKHQDQ Y5, Y4, Y4
-	VPADDD      Y4, Y6, Y6
-	VCVTDQ2PS   Y6, Y6
+	VMOVDQU     20(CX), X5
+	VINSERTI128 $0x01, 92(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y7
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y7, Y7
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y7, Y2, Y7
+	VMOVDQU     416(DI), Y6
+	VPSIGNB     64(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     448(DI), Y5
+	VPSIGNB     96(DI), Y7, Y7
+	VPMADDUBSW  Y7, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPADDD      Y5, Y6, Y6
+	VMOVDQU     38(CX), X5
+	VINSERTI128 $0x01, 110(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y8
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y8, Y8
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y8, Y2, Y8
+	VMOVDQU     480(DI), Y7
+	VPSIGNB     128(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y7, Y7
+	VPMADDWD    Y1, Y7, Y7
+	VMOVDQU     512(DI), Y5
+	VPSIGNB     160(DI), Y8, Y8
+	VPMADDUBSW  Y8, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPADDD      Y5, Y7, Y7
+	VMOVDQU     56(CX), X5
+	VINSERTI128 $0x01, 128(CX), Y5, Y5
+	VPSRLW      $0x04, Y5, Y9
+	VPAND       Y0, Y5, Y5
+	VPAND       Y0, Y9, Y9
+	VPSHUFB     Y5, Y2, Y5
+	VPSHUFB     Y9, Y2, Y9
+	VMOVDQU     544(DI), Y8
+	VPSIGNB     192(DI), Y5, Y5
+	VPMADDUBSW  Y5, Y8, Y8
+	VPMADDWD    Y1, Y8, Y8
+	VMOVDQU     576(DI), Y5
+	VPSIGNB     224(DI), Y9, Y9
+	VPMADDUBSW  Y9, Y5, Y5
+	VPMADDWD    Y1, Y5, Y5
+	VPADDD      Y5, Y8, Y8
 	MOVWQZX     54(CX), R8
 	MOVWQZX     36(CX), R9
 	SHLQ        $0x10, R8
@@ -6585,17 +6338,27 @@ oneShortIQ4NLAVX2_eight:
 	MOVWQZX     72(CX), R10
 	SHLQ        $0x10, R9
 	ORQ         R10, R9
-	VMOVQ       R8, X4
-	VPINSRQ     $0x01, R9, X4, X4
-	VCVTPH2PS   X4, Y4
-	VMULPS      256(DI), Y4, Y4
-	VMULPS      Y4, Y6, Y6
-	VMOVDQU     608(DI), Y4
-	VPERMPS     Y6, Y4, Y6
-	VANDPS      640(DI), Y6, Y6
-	VADDPS      Y6, Y3, Y3
+	VMOVQ       R8, X5
+	VPINSRQ     $0x01, R9, X5, X5
+	VCVTPH2PS   X5, Y5
+	VMULPS      256(DI), Y5, Y5
+	VPUNPCKLDQ  Y6, Y4, Y9
+	VPUNPCKHDQ  Y6, Y4, Y4
+	VPADDD      Y4, Y9, Y9
+	VPUNPCKLDQ  Y8, Y7, Y4
+	VPUNPCKHDQ  Y8, Y7, Y6
+	VPADDD      Y6, Y4, Y4
+	VPUNPCKLQDQ Y4, Y9, Y6
+	VPUNPCKHQDQ Y4, Y9, Y4
+	VPADDD      Y4, Y6, Y6
+	VMOVDQA     Y6, Y4
 	ADDQ        $0x00000090, CX
-	ADDQ        $0x00000260, DI
+	VCVTDQ2PS   Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VMOVDQU     608(DI), Y5
+	VPERMPS     Y4, Y5, Y4
+	VANDPS      640(DI), Y4, Y4
+	VADDPS      Y4, Y3, Y3
 
 oneShortIQ4NLAVX2_whole:
 	VEXTRACTF128 $0x01, Y3, X4
@@ -6700,54 +6463,34 @@ splitIQ4XSAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2fours<>+0(SB)/4, $0x00000000
-DATA avx2fours<>+4(SB)/4, $0x00000004
-DATA avx2fours<>+8(SB)/4, $0x00000008
-DATA avx2fours<>+12(SB)/4, $0x0000000c
-DATA avx2fours<>+16(SB)/4, $0x00000010
-DATA avx2fours<>+20(SB)/4, $0x00000014
-DATA avx2fours<>+24(SB)/4, $0x00000018
-DATA avx2fours<>+28(SB)/4, $0x0000001c
+DATA avx2fours<>+0(SB)/8, $0x0000000400000000
+DATA avx2fours<>+8(SB)/8, $0x0000000c00000008
+DATA avx2fours<>+16(SB)/8, $0x0000001400000010
+DATA avx2fours<>+24(SB)/8, $0x0000001c00000018
 GLOBL avx2fours<>(SB), RODATA|NOPTR, $32
 
-DATA avx2lowf<>+0(SB)/4, $0x0000000f
-DATA avx2lowf<>+4(SB)/4, $0x0000000f
-DATA avx2lowf<>+8(SB)/4, $0x0000000f
-DATA avx2lowf<>+12(SB)/4, $0x0000000f
-DATA avx2lowf<>+16(SB)/4, $0x0000000f
-DATA avx2lowf<>+20(SB)/4, $0x0000000f
-DATA avx2lowf<>+24(SB)/4, $0x0000000f
-DATA avx2lowf<>+28(SB)/4, $0x0000000f
+DATA avx2lowf<>+0(SB)/8, $0x0000000f0000000f
+DATA avx2lowf<>+8(SB)/8, $0x0000000f0000000f
+DATA avx2lowf<>+16(SB)/8, $0x0000000f0000000f
+DATA avx2lowf<>+24(SB)/8, $0x0000000f0000000f
 GLOBL avx2lowf<>(SB), RODATA|NOPTR, $32
 
-DATA avx2twos<>+0(SB)/4, $0x00000000
-DATA avx2twos<>+4(SB)/4, $0x00000002
-DATA avx2twos<>+8(SB)/4, $0x00000004
-DATA avx2twos<>+12(SB)/4, $0x00000006
-DATA avx2twos<>+16(SB)/4, $0x00000008
-DATA avx2twos<>+20(SB)/4, $0x0000000a
-DATA avx2twos<>+24(SB)/4, $0x0000000c
-DATA avx2twos<>+28(SB)/4, $0x0000000e
+DATA avx2twos<>+0(SB)/8, $0x0000000200000000
+DATA avx2twos<>+8(SB)/8, $0x0000000600000004
+DATA avx2twos<>+16(SB)/8, $0x0000000a00000008
+DATA avx2twos<>+24(SB)/8, $0x0000000e0000000c
 GLOBL avx2twos<>(SB), RODATA|NOPTR, $32
 
-DATA avx2low3<>+0(SB)/4, $0x00000003
-DATA avx2low3<>+4(SB)/4, $0x00000003
-DATA avx2low3<>+8(SB)/4, $0x00000003
-DATA avx2low3<>+12(SB)/4, $0x00000003
-DATA avx2low3<>+16(SB)/4, $0x00000003
-DATA avx2low3<>+20(SB)/4, $0x00000003
-DATA avx2low3<>+24(SB)/4, $0x00000003
-DATA avx2low3<>+28(SB)/4, $0x00000003
+DATA avx2low3<>+0(SB)/8, $0x0000000300000003
+DATA avx2low3<>+8(SB)/8, $0x0000000300000003
+DATA avx2low3<>+16(SB)/8, $0x0000000300000003
+DATA avx2low3<>+24(SB)/8, $0x0000000300000003
 GLOBL avx2low3<>(SB), RODATA|NOPTR, $32
 
-DATA avx2less20<>+0(SB)/4, $0x00000020
-DATA avx2less20<>+4(SB)/4, $0x00000020
-DATA avx2less20<>+8(SB)/4, $0x00000020
-DATA avx2less20<>+12(SB)/4, $0x00000020
-DATA avx2less20<>+16(SB)/4, $0x00000020
-DATA avx2less20<>+20(SB)/4, $0x00000020
-DATA avx2less20<>+24(SB)/4, $0x00000020
-DATA avx2less20<>+28(SB)/4, $0x00000020
+DATA avx2less20<>+0(SB)/8, $0x0000002000000020
+DATA avx2less20<>+8(SB)/8, $0x0000002000000020
+DATA avx2less20<>+16(SB)/8, $0x0000002000000020
+DATA avx2less20<>+24(SB)/8, $0x0000002000000020
 GLOBL avx2less20<>(SB), RODATA|NOPTR, $32
 
 // func wholeIQ4XSAVX2(codes *int8, wholes *byte, src *byte, blocks int)
@@ -6854,107 +6597,112 @@ oneWholeIQ4XSAVX2_row:
 	MOVQ  32(AX), DI
 	MOVQ  40(AX), R8
 	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R8
 
 oneWholeIQ4XSAVX2_block:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
-	VMOVD        4(CX), X3
-	VPSRLW       $0x04, X3, X4
-	VPUNPCKLBW   X4, X3, X3
-	VPAND        X0, X3, X3
-	VPMOVZXBW    X3, X3
-	VPBROADCASTW 2(CX), X4
-	VPMULLW      avx2topTwos<>+0(SB), X4, X4
-	VPSRLW       $0x0a, X4, X4
-	VPAND        avx2topOfSix300030<>+0(SB), X4, X4
-	VPOR         X4, X3, X3
-	VPSUBW       avx2lessWords200020<>+0(SB), X3, X3
-	VINSERTI128  $0x01, X3, Y3, Y4
+	VCVTDQ2PS    Y3, Y3
+	VMOVD        4(CX), X5
+	VPSRLW       $0x04, X5, X6
+	VPUNPCKLBW   X6, X5, X5
+	VPAND        X0, X5, X5
+	VPMOVZXBW    X5, X5
+	VPBROADCASTW 2(CX), X6
+	VPMULLW      avx2topTwos<>+0(SB), X6, X6
+	VPSRLW       $0x0a, X6, X6
+	VPAND        avx2topOfSix300030<>+0(SB), X6, X6
+	VPOR         X6, X5, X5
+	VPSUBW       avx2lessWords200020<>+0(SB), X5, X5
+	VINSERTI128  $0x01, X5, Y5, Y6
+	VMULPS       Y4, Y3, Y3
 	VBROADCASTSS (DI), X5
-	VPBROADCASTW (CX), X3
-	VCVTPH2PS    X3, X3
-	VMULPS       X5, X3, X3
-	VBROADCASTSS X3, Y5
-	VMOVDQU      8(CX), Y6
-	VPSRLW       $0x04, Y6, Y7
-	VPAND        Y0, Y6, Y6
+	VPBROADCASTW (CX), X4
+	VCVTPH2PS    X4, X4
+	VMULPS       X5, X4, X4
+	VBROADCASTSS X4, Y4
+	VMOVDQU      8(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
-	VPSHUFB      Y6, Y1, Y6
+	VPAND        Y0, Y8, Y8
 	VPSHUFB      Y7, Y1, Y7
-	VMOVDQU      256(SI), Y8
-	VPSIGNB      (SI), Y6, Y6
-	VPMADDUBSW   Y6, Y8, Y8
-	VPSHUFB      avx2words0<>+0(SB), Y4, Y6
-	VPMADDWD     Y6, Y8, Y8
-	VMOVDQU      288(SI), Y9
-	VPSIGNB      32(SI), Y7, Y7
+	VPSHUFB      Y8, Y1, Y8
+	VMOVDQU      256(SI), Y9
+	VPSIGNB      (SI), Y7, Y7
 	VPMADDUBSW   Y7, Y9, Y9
-	VPMADDWD     Y6, Y9, Y9
-	VMOVDQU      40(CX), Y6
-	VPSRLW       $0x04, Y6, Y7
-	VPAND        Y0, Y6, Y6
+	VPSHUFB      avx2scaletrue_0_2<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y9, Y9
+	VADDPS       Y3, Y2, Y2
+	VMOVDQU      288(SI), Y3
+	VPSIGNB      32(SI), Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y3
+	VPMADDWD     Y7, Y3, Y3
+	VMOVDQU      40(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
-	VPSHUFB      Y6, Y1, Y6
+	VPAND        Y0, Y8, Y8
 	VPSHUFB      Y7, Y1, Y7
+	VPSHUFB      Y8, Y1, Y8
 	VMOVDQU      320(SI), Y10
-	VPSIGNB      64(SI), Y6, Y6
-	VPMADDUBSW   Y6, Y10, Y10
-	VPSHUFB      avx2words1<>+0(SB), Y4, Y6
-	VPMADDWD     Y6, Y10, Y10
-	VPADDD       Y10, Y8, Y8
+	VPSIGNB      64(SI), Y7, Y7
+	VPMADDUBSW   Y7, Y10, Y10
+	VPSHUFB      avx2scaletrue_4_6<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y10, Y10
+	VPADDD       Y10, Y9, Y9
 	VMOVDQU      352(SI), Y10
-	VPSIGNB      96(SI), Y7, Y7
-	VPMADDUBSW   Y7, Y10, Y10
-	VPMADDWD     Y6, Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VMOVDQU      72(CX), Y6
-	VPSRLW       $0x04, Y6, Y7
-	VPAND        Y0, Y6, Y6
+	VPSIGNB      96(SI), Y8, Y8
+	VPMADDUBSW   Y8, Y10, Y10
+	VPMADDWD     Y7, Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMOVDQU      72(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y0, Y7, Y7
-	VPSHUFB      Y6, Y1, Y6
+	VPAND        Y0, Y8, Y8
 	VPSHUFB      Y7, Y1, Y7
+	VPSHUFB      Y8, Y1, Y8
 	VMOVDQU      384(SI), Y10
-	VPSIGNB      128(SI), Y6, Y6
-	VPMADDUBSW   Y6, Y10, Y10
-	VPSHUFB      avx2words2<>+0(SB), Y4, Y6
-	VPMADDWD     Y6, Y10, Y10
-	VPADDD       Y10, Y8, Y8
-	VMOVDQU      416(SI), Y10
-	VPSIGNB      160(SI), Y7, Y7
+	VPSIGNB      128(SI), Y7, Y7
 	VPMADDUBSW   Y7, Y10, Y10
+	VPSHUFB      avx2scaletrue_8_10<>+0(SB), Y6, Y7
+	VPMADDWD     Y7, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      416(SI), Y10
+	VPSIGNB      160(SI), Y8, Y8
+	VPMADDUBSW   Y8, Y10, Y10
+	VPMADDWD     Y7, Y10, Y10
+	VPADDD       Y10, Y3, Y3
+	VMOVDQU      104(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPSHUFB      Y7, Y1, Y7
+	VPSHUFB      Y8, Y1, Y8
+	VMOVDQU      448(SI), Y10
+	VPSIGNB      192(SI), Y7, Y7
+	VPMADDUBSW   Y7, Y10, Y10
+	VPSHUFB      avx2scaletrue_12_14<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y10, Y10
 	VPADDD       Y10, Y9, Y9
-	VMOVDQU      104(CX), Y6
-	VPSRLW       $0x04, Y6, Y7
-	VPAND        Y0, Y6, Y6
-	VPAND        Y0, Y7, Y7
-	VPSHUFB      Y6, Y1, Y6
-	VPSHUFB      Y7, Y1, Y7
-	VMOVDQU      448(SI), Y10
-	VPSIGNB      192(SI), Y6, Y6
-	VPMADDUBSW   Y6, Y10, Y10
-	VPSHUFB      avx2words3<>+0(SB), Y4, Y4
-	VPMADDWD     Y4, Y10, Y10
-	VPADDD       Y10, Y8, Y8
-	VMOVDQU      480(SI), Y6
-	VPSIGNB      224(SI), Y7, Y7
-	VPMADDUBSW   Y7, Y6, Y6
-	VPMADDWD     Y4, Y6, Y6
-	VPADDD       Y6, Y9, Y9
-	VINSERTI128  $0x01, X9, Y8, Y4
-	VEXTRACTI128 $0x01, Y8, X6
-	VPBLENDD     $0xf0, Y9, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y5, Y4, Y4
-	VADDPS       Y4, Y2, Y2
+	VMOVDQU      480(SI), Y7
+	VPSIGNB      224(SI), Y8, Y8
+	VPMADDUBSW   Y8, Y7, Y7
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VINSERTI128  $0x01, X3, Y9, Y6
+	VEXTRACTI128 $0x01, Y9, X7
+	VPBLENDD     $0xf0, Y3, Y7, Y7
+	VPADDD       Y7, Y6, Y3
 	ADDQ         $0x00000088, CX
 	ADDQ         $0x00000200, SI
 	ADDQ         $0x00000008, DI
 	DECQ         R8
 	JNZ          oneWholeIQ4XSAVX2_block
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y4, Y3, Y3
+	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X2
 	VMOVHLPS     X2, X2, X3
@@ -6968,71 +6716,45 @@ oneWholeIQ4XSAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2topTwos<>+0(SB)/4, $0x10004000
-DATA avx2topTwos<>+4(SB)/4, $0x01000400
-DATA avx2topTwos<>+8(SB)/4, $0x00100040
-DATA avx2topTwos<>+12(SB)/4, $0x00010004
+DATA avx2topTwos<>+0(SB)/8, $0x0100040010004000
+DATA avx2topTwos<>+8(SB)/8, $0x0001000400100040
 GLOBL avx2topTwos<>(SB), RODATA|NOPTR, $16
 
-DATA avx2topOfSix300030<>+0(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+4(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+8(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+12(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+16(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+20(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+24(SB)/4, $0x00300030
-DATA avx2topOfSix300030<>+28(SB)/4, $0x00300030
+DATA avx2topOfSix300030<>+0(SB)/8, $0x0030003000300030
+DATA avx2topOfSix300030<>+8(SB)/8, $0x0030003000300030
+DATA avx2topOfSix300030<>+16(SB)/8, $0x0030003000300030
+DATA avx2topOfSix300030<>+24(SB)/8, $0x0030003000300030
 GLOBL avx2topOfSix300030<>(SB), RODATA|NOPTR, $32
 
-DATA avx2lessWords200020<>+0(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+4(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+8(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+12(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+16(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+20(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+24(SB)/4, $0x00200020
-DATA avx2lessWords200020<>+28(SB)/4, $0x00200020
+DATA avx2lessWords200020<>+0(SB)/8, $0x0020002000200020
+DATA avx2lessWords200020<>+8(SB)/8, $0x0020002000200020
+DATA avx2lessWords200020<>+16(SB)/8, $0x0020002000200020
+DATA avx2lessWords200020<>+24(SB)/8, $0x0020002000200020
 GLOBL avx2lessWords200020<>(SB), RODATA|NOPTR, $32
 
-DATA avx2words0<>+0(SB)/4, $0x01000100
-DATA avx2words0<>+4(SB)/4, $0x01000100
-DATA avx2words0<>+8(SB)/4, $0x01000100
-DATA avx2words0<>+12(SB)/4, $0x01000100
-DATA avx2words0<>+16(SB)/4, $0x03020302
-DATA avx2words0<>+20(SB)/4, $0x03020302
-DATA avx2words0<>+24(SB)/4, $0x03020302
-DATA avx2words0<>+28(SB)/4, $0x03020302
-GLOBL avx2words0<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_0_2<>+0(SB)/8, $0x0100010001000100
+DATA avx2scaletrue_0_2<>+8(SB)/8, $0x0100010001000100
+DATA avx2scaletrue_0_2<>+16(SB)/8, $0x0302030203020302
+DATA avx2scaletrue_0_2<>+24(SB)/8, $0x0302030203020302
+GLOBL avx2scaletrue_0_2<>(SB), RODATA|NOPTR, $32
 
-DATA avx2words1<>+0(SB)/4, $0x05040504
-DATA avx2words1<>+4(SB)/4, $0x05040504
-DATA avx2words1<>+8(SB)/4, $0x05040504
-DATA avx2words1<>+12(SB)/4, $0x05040504
-DATA avx2words1<>+16(SB)/4, $0x07060706
-DATA avx2words1<>+20(SB)/4, $0x07060706
-DATA avx2words1<>+24(SB)/4, $0x07060706
-DATA avx2words1<>+28(SB)/4, $0x07060706
-GLOBL avx2words1<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_4_6<>+0(SB)/8, $0x0504050405040504
+DATA avx2scaletrue_4_6<>+8(SB)/8, $0x0504050405040504
+DATA avx2scaletrue_4_6<>+16(SB)/8, $0x0706070607060706
+DATA avx2scaletrue_4_6<>+24(SB)/8, $0x0706070607060706
+GLOBL avx2scaletrue_4_6<>(SB), RODATA|NOPTR, $32
 
-DATA avx2words2<>+0(SB)/4, $0x09080908
-DATA avx2words2<>+4(SB)/4, $0x09080908
-DATA avx2words2<>+8(SB)/4, $0x09080908
-DATA avx2words2<>+12(SB)/4, $0x09080908
-DATA avx2words2<>+16(SB)/4, $0x0b0a0b0a
-DATA avx2words2<>+20(SB)/4, $0x0b0a0b0a
-DATA avx2words2<>+24(SB)/4, $0x0b0a0b0a
-DATA avx2words2<>+28(SB)/4, $0x0b0a0b0a
-GLOBL avx2words2<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_8_10<>+0(SB)/8, $0x0908090809080908
+DATA avx2scaletrue_8_10<>+8(SB)/8, $0x0908090809080908
+DATA avx2scaletrue_8_10<>+16(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA avx2scaletrue_8_10<>+24(SB)/8, $0x0b0a0b0a0b0a0b0a
+GLOBL avx2scaletrue_8_10<>(SB), RODATA|NOPTR, $32
 
-DATA avx2words3<>+0(SB)/4, $0x0d0c0d0c
-DATA avx2words3<>+4(SB)/4, $0x0d0c0d0c
-DATA avx2words3<>+8(SB)/4, $0x0d0c0d0c
-DATA avx2words3<>+12(SB)/4, $0x0d0c0d0c
-DATA avx2words3<>+16(SB)/4, $0x0f0e0f0e
-DATA avx2words3<>+20(SB)/4, $0x0f0e0f0e
-DATA avx2words3<>+24(SB)/4, $0x0f0e0f0e
-DATA avx2words3<>+28(SB)/4, $0x0f0e0f0e
-GLOBL avx2words3<>(SB), RODATA|NOPTR, $32
+DATA avx2scaletrue_12_14<>+0(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA avx2scaletrue_12_14<>+8(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA avx2scaletrue_12_14<>+16(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA avx2scaletrue_12_14<>+24(SB)/8, $0x0f0e0f0e0f0e0f0e
+GLOBL avx2scaletrue_12_14<>(SB), RODATA|NOPTR, $32
 
 // func splitMXFP4AVX2(codes *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV
@@ -7072,24 +6794,16 @@ splitMXFP4AVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2float3f000000<>+0(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+4(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+8(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+12(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+16(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+20(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+24(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+28(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+0(SB)/8, $0x3f0000003f000000
+DATA avx2float3f000000<>+8(SB)/8, $0x3f0000003f000000
+DATA avx2float3f000000<>+16(SB)/8, $0x3f0000003f000000
+DATA avx2float3f000000<>+24(SB)/8, $0x3f0000003f000000
 GLOBL avx2float3f000000<>(SB), RODATA|NOPTR, $32
 
-DATA avx2halves<>+0(SB)/4, $0x03020100
-DATA avx2halves<>+4(SB)/4, $0x0c080604
-DATA avx2halves<>+8(SB)/4, $0xfdfeff00
-DATA avx2halves<>+12(SB)/4, $0xf4f8fafc
-DATA avx2halves<>+16(SB)/4, $0x03020100
-DATA avx2halves<>+20(SB)/4, $0x0c080604
-DATA avx2halves<>+24(SB)/4, $0xfdfeff00
-DATA avx2halves<>+28(SB)/4, $0xf4f8fafc
+DATA avx2halves<>+0(SB)/8, $0x0c08060403020100
+DATA avx2halves<>+8(SB)/8, $0xf4f8fafcfdfeff00
+DATA avx2halves<>+16(SB)/8, $0x0c08060403020100
+DATA avx2halves<>+24(SB)/8, $0xf4f8fafcfdfeff00
 GLOBL avx2halves<>(SB), RODATA|NOPTR, $32
 
 // func apartShortMXFP4AVX2(dst *byte, src *byte, eights int, back int)
@@ -7227,272 +6941,140 @@ apartShortMXFP4AVX2_whole:
 	VZEROUPPER
 	RET
 
-DATA avx2halvesLeast<>+0(SB)/4, $0x0f0e0d0c
-DATA avx2halvesLeast<>+4(SB)/4, $0x18141210
-DATA avx2halvesLeast<>+8(SB)/4, $0x090a0b0c
-DATA avx2halvesLeast<>+12(SB)/4, $0x00040608
-DATA avx2halvesLeast<>+16(SB)/4, $0x0f0e0d0c
-DATA avx2halvesLeast<>+20(SB)/4, $0x18141210
-DATA avx2halvesLeast<>+24(SB)/4, $0x090a0b0c
-DATA avx2halvesLeast<>+28(SB)/4, $0x00040608
+DATA avx2halvesLeast<>+0(SB)/8, $0x181412100f0e0d0c
+DATA avx2halvesLeast<>+8(SB)/8, $0x00040608090a0b0c
+DATA avx2halvesLeast<>+16(SB)/8, $0x181412100f0e0d0c
+DATA avx2halvesLeast<>+24(SB)/8, $0x00040608090a0b0c
 GLOBL avx2halvesLeast<>(SB), RODATA|NOPTR, $32
 
-DATA avx2powersOfTwo<>+0(SB)/4, $0x00200000
-DATA avx2powersOfTwo<>+4(SB)/4, $0x00400000
-DATA avx2powersOfTwo<>+8(SB)/4, $0x00800000
-DATA avx2powersOfTwo<>+12(SB)/4, $0x01000000
-DATA avx2powersOfTwo<>+16(SB)/4, $0x01800000
-DATA avx2powersOfTwo<>+20(SB)/4, $0x02000000
-DATA avx2powersOfTwo<>+24(SB)/4, $0x02800000
-DATA avx2powersOfTwo<>+28(SB)/4, $0x03000000
-DATA avx2powersOfTwo<>+32(SB)/4, $0x03800000
-DATA avx2powersOfTwo<>+36(SB)/4, $0x04000000
-DATA avx2powersOfTwo<>+40(SB)/4, $0x04800000
-DATA avx2powersOfTwo<>+44(SB)/4, $0x05000000
-DATA avx2powersOfTwo<>+48(SB)/4, $0x05800000
-DATA avx2powersOfTwo<>+52(SB)/4, $0x06000000
-DATA avx2powersOfTwo<>+56(SB)/4, $0x06800000
-DATA avx2powersOfTwo<>+60(SB)/4, $0x07000000
-DATA avx2powersOfTwo<>+64(SB)/4, $0x07800000
-DATA avx2powersOfTwo<>+68(SB)/4, $0x08000000
-DATA avx2powersOfTwo<>+72(SB)/4, $0x08800000
-DATA avx2powersOfTwo<>+76(SB)/4, $0x09000000
-DATA avx2powersOfTwo<>+80(SB)/4, $0x09800000
-DATA avx2powersOfTwo<>+84(SB)/4, $0x0a000000
-DATA avx2powersOfTwo<>+88(SB)/4, $0x0a800000
-DATA avx2powersOfTwo<>+92(SB)/4, $0x0b000000
-DATA avx2powersOfTwo<>+96(SB)/4, $0x0b800000
-DATA avx2powersOfTwo<>+100(SB)/4, $0x0c000000
-DATA avx2powersOfTwo<>+104(SB)/4, $0x0c800000
-DATA avx2powersOfTwo<>+108(SB)/4, $0x0d000000
-DATA avx2powersOfTwo<>+112(SB)/4, $0x0d800000
-DATA avx2powersOfTwo<>+116(SB)/4, $0x0e000000
-DATA avx2powersOfTwo<>+120(SB)/4, $0x0e800000
-DATA avx2powersOfTwo<>+124(SB)/4, $0x0f000000
-DATA avx2powersOfTwo<>+128(SB)/4, $0x0f800000
-DATA avx2powersOfTwo<>+132(SB)/4, $0x10000000
-DATA avx2powersOfTwo<>+136(SB)/4, $0x10800000
-DATA avx2powersOfTwo<>+140(SB)/4, $0x11000000
-DATA avx2powersOfTwo<>+144(SB)/4, $0x11800000
-DATA avx2powersOfTwo<>+148(SB)/4, $0x12000000
-DATA avx2powersOfTwo<>+152(SB)/4, $0x12800000
-DATA avx2powersOfTwo<>+156(SB)/4, $0x13000000
-DATA avx2powersOfTwo<>+160(SB)/4, $0x13800000
-DATA avx2powersOfTwo<>+164(SB)/4, $0x14000000
-DATA avx2powersOfTwo<>+168(SB)/4, $0x14800000
-DATA avx2powersOfTwo<>+172(SB)/4, $0x15000000
-DATA avx2powersOfTwo<>+176(SB)/4, $0x15800000
-DATA avx2powersOfTwo<>+180(SB)/4, $0x16000000
-DATA avx2powersOfTwo<>+184(SB)/4, $0x16800000
-DATA avx2powersOfTwo<>+188(SB)/4, $0x17000000
-DATA avx2powersOfTwo<>+192(SB)/4, $0x17800000
-DATA avx2powersOfTwo<>+196(SB)/4, $0x18000000
-DATA avx2powersOfTwo<>+200(SB)/4, $0x18800000
-DATA avx2powersOfTwo<>+204(SB)/4, $0x19000000
-DATA avx2powersOfTwo<>+208(SB)/4, $0x19800000
-DATA avx2powersOfTwo<>+212(SB)/4, $0x1a000000
-DATA avx2powersOfTwo<>+216(SB)/4, $0x1a800000
-DATA avx2powersOfTwo<>+220(SB)/4, $0x1b000000
-DATA avx2powersOfTwo<>+224(SB)/4, $0x1b800000
-DATA avx2powersOfTwo<>+228(SB)/4, $0x1c000000
-DATA avx2powersOfTwo<>+232(SB)/4, $0x1c800000
-DATA avx2powersOfTwo<>+236(SB)/4, $0x1d000000
-DATA avx2powersOfTwo<>+240(SB)/4, $0x1d800000
-DATA avx2powersOfTwo<>+244(SB)/4, $0x1e000000
-DATA avx2powersOfTwo<>+248(SB)/4, $0x1e800000
-DATA avx2powersOfTwo<>+252(SB)/4, $0x1f000000
-DATA avx2powersOfTwo<>+256(SB)/4, $0x1f800000
-DATA avx2powersOfTwo<>+260(SB)/4, $0x20000000
-DATA avx2powersOfTwo<>+264(SB)/4, $0x20800000
-DATA avx2powersOfTwo<>+268(SB)/4, $0x21000000
-DATA avx2powersOfTwo<>+272(SB)/4, $0x21800000
-DATA avx2powersOfTwo<>+276(SB)/4, $0x22000000
-DATA avx2powersOfTwo<>+280(SB)/4, $0x22800000
-DATA avx2powersOfTwo<>+284(SB)/4, $0x23000000
-DATA avx2powersOfTwo<>+288(SB)/4, $0x23800000
-DATA avx2powersOfTwo<>+292(SB)/4, $0x24000000
-DATA avx2powersOfTwo<>+296(SB)/4, $0x24800000
-DATA avx2powersOfTwo<>+300(SB)/4, $0x25000000
-DATA avx2powersOfTwo<>+304(SB)/4, $0x25800000
-DATA avx2powersOfTwo<>+308(SB)/4, $0x26000000
-DATA avx2powersOfTwo<>+312(SB)/4, $0x26800000
-DATA avx2powersOfTwo<>+316(SB)/4, $0x27000000
-DATA avx2powersOfTwo<>+320(SB)/4, $0x27800000
-DATA avx2powersOfTwo<>+324(SB)/4, $0x28000000
-DATA avx2powersOfTwo<>+328(SB)/4, $0x28800000
-DATA avx2powersOfTwo<>+332(SB)/4, $0x29000000
-DATA avx2powersOfTwo<>+336(SB)/4, $0x29800000
-DATA avx2powersOfTwo<>+340(SB)/4, $0x2a000000
-DATA avx2powersOfTwo<>+344(SB)/4, $0x2a800000
-DATA avx2powersOfTwo<>+348(SB)/4, $0x2b000000
-DATA avx2powersOfTwo<>+352(SB)/4, $0x2b800000
-DATA avx2powersOfTwo<>+356(SB)/4, $0x2c000000
-DATA avx2powersOfTwo<>+360(SB)/4, $0x2c800000
-DATA avx2powersOfTwo<>+364(SB)/4, $0x2d000000
-DATA avx2powersOfTwo<>+368(SB)/4, $0x2d800000
-DATA avx2powersOfTwo<>+372(SB)/4, $0x2e000000
-DATA avx2powersOfTwo<>+376(SB)/4, $0x2e800000
-DATA avx2powersOfTwo<>+380(SB)/4, $0x2f000000
-DATA avx2powersOfTwo<>+384(SB)/4, $0x2f800000
-DATA avx2powersOfTwo<>+388(SB)/4, $0x30000000
-DATA avx2powersOfTwo<>+392(SB)/4, $0x30800000
-DATA avx2powersOfTwo<>+396(SB)/4, $0x31000000
-DATA avx2powersOfTwo<>+400(SB)/4, $0x31800000
-DATA avx2powersOfTwo<>+404(SB)/4, $0x32000000
-DATA avx2powersOfTwo<>+408(SB)/4, $0x32800000
-DATA avx2powersOfTwo<>+412(SB)/4, $0x33000000
-DATA avx2powersOfTwo<>+416(SB)/4, $0x33800000
-DATA avx2powersOfTwo<>+420(SB)/4, $0x34000000
-DATA avx2powersOfTwo<>+424(SB)/4, $0x34800000
-DATA avx2powersOfTwo<>+428(SB)/4, $0x35000000
-DATA avx2powersOfTwo<>+432(SB)/4, $0x35800000
-DATA avx2powersOfTwo<>+436(SB)/4, $0x36000000
-DATA avx2powersOfTwo<>+440(SB)/4, $0x36800000
-DATA avx2powersOfTwo<>+444(SB)/4, $0x37000000
-DATA avx2powersOfTwo<>+448(SB)/4, $0x37800000
-DATA avx2powersOfTwo<>+452(SB)/4, $0x38000000
-DATA avx2powersOfTwo<>+456(SB)/4, $0x38800000
-DATA avx2powersOfTwo<>+460(SB)/4, $0x39000000
-DATA avx2powersOfTwo<>+464(SB)/4, $0x39800000
-DATA avx2powersOfTwo<>+468(SB)/4, $0x3a000000
-DATA avx2powersOfTwo<>+472(SB)/4, $0x3a800000
-DATA avx2powersOfTwo<>+476(SB)/4, $0x3b000000
-DATA avx2powersOfTwo<>+480(SB)/4, $0x3b800000
-DATA avx2powersOfTwo<>+484(SB)/4, $0x3c000000
-DATA avx2powersOfTwo<>+488(SB)/4, $0x3c800000
-DATA avx2powersOfTwo<>+492(SB)/4, $0x3d000000
-DATA avx2powersOfTwo<>+496(SB)/4, $0x3d800000
-DATA avx2powersOfTwo<>+500(SB)/4, $0x3e000000
-DATA avx2powersOfTwo<>+504(SB)/4, $0x3e800000
-DATA avx2powersOfTwo<>+508(SB)/4, $0x3f000000
-DATA avx2powersOfTwo<>+512(SB)/4, $0x3f800000
-DATA avx2powersOfTwo<>+516(SB)/4, $0x40000000
-DATA avx2powersOfTwo<>+520(SB)/4, $0x40800000
-DATA avx2powersOfTwo<>+524(SB)/4, $0x41000000
-DATA avx2powersOfTwo<>+528(SB)/4, $0x41800000
-DATA avx2powersOfTwo<>+532(SB)/4, $0x42000000
-DATA avx2powersOfTwo<>+536(SB)/4, $0x42800000
-DATA avx2powersOfTwo<>+540(SB)/4, $0x43000000
-DATA avx2powersOfTwo<>+544(SB)/4, $0x43800000
-DATA avx2powersOfTwo<>+548(SB)/4, $0x44000000
-DATA avx2powersOfTwo<>+552(SB)/4, $0x44800000
-DATA avx2powersOfTwo<>+556(SB)/4, $0x45000000
-DATA avx2powersOfTwo<>+560(SB)/4, $0x45800000
-DATA avx2powersOfTwo<>+564(SB)/4, $0x46000000
-DATA avx2powersOfTwo<>+568(SB)/4, $0x46800000
-DATA avx2powersOfTwo<>+572(SB)/4, $0x47000000
-DATA avx2powersOfTwo<>+576(SB)/4, $0x47800000
-DATA avx2powersOfTwo<>+580(SB)/4, $0x48000000
-DATA avx2powersOfTwo<>+584(SB)/4, $0x48800000
-DATA avx2powersOfTwo<>+588(SB)/4, $0x49000000
-DATA avx2powersOfTwo<>+592(SB)/4, $0x49800000
-DATA avx2powersOfTwo<>+596(SB)/4, $0x4a000000
-DATA avx2powersOfTwo<>+600(SB)/4, $0x4a800000
-DATA avx2powersOfTwo<>+604(SB)/4, $0x4b000000
-DATA avx2powersOfTwo<>+608(SB)/4, $0x4b800000
-DATA avx2powersOfTwo<>+612(SB)/4, $0x4c000000
-DATA avx2powersOfTwo<>+616(SB)/4, $0x4c800000
-DATA avx2powersOfTwo<>+620(SB)/4, $0x4d000000
-DATA avx2powersOfTwo<>+624(SB)/4, $0x4d800000
-DATA avx2powersOfTwo<>+628(SB)/4, $0x4e000000
-DATA avx2powersOfTwo<>+632(SB)/4, $0x4e800000
-DATA avx2powersOfTwo<>+636(SB)/4, $0x4f000000
-DATA avx2powersOfTwo<>+640(SB)/4, $0x4f800000
-DATA avx2powersOfTwo<>+644(SB)/4, $0x50000000
-DATA avx2powersOfTwo<>+648(SB)/4, $0x50800000
-DATA avx2powersOfTwo<>+652(SB)/4, $0x51000000
-DATA avx2powersOfTwo<>+656(SB)/4, $0x51800000
-DATA avx2powersOfTwo<>+660(SB)/4, $0x52000000
-DATA avx2powersOfTwo<>+664(SB)/4, $0x52800000
-DATA avx2powersOfTwo<>+668(SB)/4, $0x53000000
-DATA avx2powersOfTwo<>+672(SB)/4, $0x53800000
-DATA avx2powersOfTwo<>+676(SB)/4, $0x54000000
-DATA avx2powersOfTwo<>+680(SB)/4, $0x54800000
-DATA avx2powersOfTwo<>+684(SB)/4, $0x55000000
-DATA avx2powersOfTwo<>+688(SB)/4, $0x55800000
-DATA avx2powersOfTwo<>+692(SB)/4, $0x56000000
-DATA avx2powersOfTwo<>+696(SB)/4, $0x56800000
-DATA avx2powersOfTwo<>+700(SB)/4, $0x57000000
-DATA avx2powersOfTwo<>+704(SB)/4, $0x57800000
-DATA avx2powersOfTwo<>+708(SB)/4, $0x58000000
-DATA avx2powersOfTwo<>+712(SB)/4, $0x58800000
-DATA avx2powersOfTwo<>+716(SB)/4, $0x59000000
-DATA avx2powersOfTwo<>+720(SB)/4, $0x59800000
-DATA avx2powersOfTwo<>+724(SB)/4, $0x5a000000
-DATA avx2powersOfTwo<>+728(SB)/4, $0x5a800000
-DATA avx2powersOfTwo<>+732(SB)/4, $0x5b000000
-DATA avx2powersOfTwo<>+736(SB)/4, $0x5b800000
-DATA avx2powersOfTwo<>+740(SB)/4, $0x5c000000
-DATA avx2powersOfTwo<>+744(SB)/4, $0x5c800000
-DATA avx2powersOfTwo<>+748(SB)/4, $0x5d000000
-DATA avx2powersOfTwo<>+752(SB)/4, $0x5d800000
-DATA avx2powersOfTwo<>+756(SB)/4, $0x5e000000
-DATA avx2powersOfTwo<>+760(SB)/4, $0x5e800000
-DATA avx2powersOfTwo<>+764(SB)/4, $0x5f000000
-DATA avx2powersOfTwo<>+768(SB)/4, $0x5f800000
-DATA avx2powersOfTwo<>+772(SB)/4, $0x60000000
-DATA avx2powersOfTwo<>+776(SB)/4, $0x60800000
-DATA avx2powersOfTwo<>+780(SB)/4, $0x61000000
-DATA avx2powersOfTwo<>+784(SB)/4, $0x61800000
-DATA avx2powersOfTwo<>+788(SB)/4, $0x62000000
-DATA avx2powersOfTwo<>+792(SB)/4, $0x62800000
-DATA avx2powersOfTwo<>+796(SB)/4, $0x63000000
-DATA avx2powersOfTwo<>+800(SB)/4, $0x63800000
-DATA avx2powersOfTwo<>+804(SB)/4, $0x64000000
-DATA avx2powersOfTwo<>+808(SB)/4, $0x64800000
-DATA avx2powersOfTwo<>+812(SB)/4, $0x65000000
-DATA avx2powersOfTwo<>+816(SB)/4, $0x65800000
-DATA avx2powersOfTwo<>+820(SB)/4, $0x66000000
-DATA avx2powersOfTwo<>+824(SB)/4, $0x66800000
-DATA avx2powersOfTwo<>+828(SB)/4, $0x67000000
-DATA avx2powersOfTwo<>+832(SB)/4, $0x67800000
-DATA avx2powersOfTwo<>+836(SB)/4, $0x68000000
-DATA avx2powersOfTwo<>+840(SB)/4, $0x68800000
-DATA avx2powersOfTwo<>+844(SB)/4, $0x69000000
-DATA avx2powersOfTwo<>+848(SB)/4, $0x69800000
-DATA avx2powersOfTwo<>+852(SB)/4, $0x6a000000
-DATA avx2powersOfTwo<>+856(SB)/4, $0x6a800000
-DATA avx2powersOfTwo<>+860(SB)/4, $0x6b000000
-DATA avx2powersOfTwo<>+864(SB)/4, $0x6b800000
-DATA avx2powersOfTwo<>+868(SB)/4, $0x6c000000
-DATA avx2powersOfTwo<>+872(SB)/4, $0x6c800000
-DATA avx2powersOfTwo<>+876(SB)/4, $0x6d000000
-DATA avx2powersOfTwo<>+880(SB)/4, $0x6d800000
-DATA avx2powersOfTwo<>+884(SB)/4, $0x6e000000
-DATA avx2powersOfTwo<>+888(SB)/4, $0x6e800000
-DATA avx2powersOfTwo<>+892(SB)/4, $0x6f000000
-DATA avx2powersOfTwo<>+896(SB)/4, $0x6f800000
-DATA avx2powersOfTwo<>+900(SB)/4, $0x70000000
-DATA avx2powersOfTwo<>+904(SB)/4, $0x70800000
-DATA avx2powersOfTwo<>+908(SB)/4, $0x71000000
-DATA avx2powersOfTwo<>+912(SB)/4, $0x71800000
-DATA avx2powersOfTwo<>+916(SB)/4, $0x72000000
-DATA avx2powersOfTwo<>+920(SB)/4, $0x72800000
-DATA avx2powersOfTwo<>+924(SB)/4, $0x73000000
-DATA avx2powersOfTwo<>+928(SB)/4, $0x73800000
-DATA avx2powersOfTwo<>+932(SB)/4, $0x74000000
-DATA avx2powersOfTwo<>+936(SB)/4, $0x74800000
-DATA avx2powersOfTwo<>+940(SB)/4, $0x75000000
-DATA avx2powersOfTwo<>+944(SB)/4, $0x75800000
-DATA avx2powersOfTwo<>+948(SB)/4, $0x76000000
-DATA avx2powersOfTwo<>+952(SB)/4, $0x76800000
-DATA avx2powersOfTwo<>+956(SB)/4, $0x77000000
-DATA avx2powersOfTwo<>+960(SB)/4, $0x77800000
-DATA avx2powersOfTwo<>+964(SB)/4, $0x78000000
-DATA avx2powersOfTwo<>+968(SB)/4, $0x78800000
-DATA avx2powersOfTwo<>+972(SB)/4, $0x79000000
-DATA avx2powersOfTwo<>+976(SB)/4, $0x79800000
-DATA avx2powersOfTwo<>+980(SB)/4, $0x7a000000
-DATA avx2powersOfTwo<>+984(SB)/4, $0x7a800000
-DATA avx2powersOfTwo<>+988(SB)/4, $0x7b000000
-DATA avx2powersOfTwo<>+992(SB)/4, $0x7b800000
-DATA avx2powersOfTwo<>+996(SB)/4, $0x7c000000
-DATA avx2powersOfTwo<>+1000(SB)/4, $0x7c800000
-DATA avx2powersOfTwo<>+1004(SB)/4, $0x7d000000
-DATA avx2powersOfTwo<>+1008(SB)/4, $0x7d800000
-DATA avx2powersOfTwo<>+1012(SB)/4, $0x7e000000
-DATA avx2powersOfTwo<>+1016(SB)/4, $0x7e800000
-DATA avx2powersOfTwo<>+1020(SB)/4, $0x7fc00000
+DATA avx2powersOfTwo<>+0(SB)/8, $0x0040000000200000
+DATA avx2powersOfTwo<>+8(SB)/8, $0x0100000000800000
+DATA avx2powersOfTwo<>+16(SB)/8, $0x0200000001800000
+DATA avx2powersOfTwo<>+24(SB)/8, $0x0300000002800000
+DATA avx2powersOfTwo<>+32(SB)/8, $0x0400000003800000
+DATA avx2powersOfTwo<>+40(SB)/8, $0x0500000004800000
+DATA avx2powersOfTwo<>+48(SB)/8, $0x0600000005800000
+DATA avx2powersOfTwo<>+56(SB)/8, $0x0700000006800000
+DATA avx2powersOfTwo<>+64(SB)/8, $0x0800000007800000
+DATA avx2powersOfTwo<>+72(SB)/8, $0x0900000008800000
+DATA avx2powersOfTwo<>+80(SB)/8, $0x0a00000009800000
+DATA avx2powersOfTwo<>+88(SB)/8, $0x0b0000000a800000
+DATA avx2powersOfTwo<>+96(SB)/8, $0x0c0000000b800000
+DATA avx2powersOfTwo<>+104(SB)/8, $0x0d0000000c800000
+DATA avx2powersOfTwo<>+112(SB)/8, $0x0e0000000d800000
+DATA avx2powersOfTwo<>+120(SB)/8, $0x0f0000000e800000
+DATA avx2powersOfTwo<>+128(SB)/8, $0x100000000f800000
+DATA avx2powersOfTwo<>+136(SB)/8, $0x1100000010800000
+DATA avx2powersOfTwo<>+144(SB)/8, $0x1200000011800000
+DATA avx2powersOfTwo<>+152(SB)/8, $0x1300000012800000
+DATA avx2powersOfTwo<>+160(SB)/8, $0x1400000013800000
+DATA avx2powersOfTwo<>+168(SB)/8, $0x1500000014800000
+DATA avx2powersOfTwo<>+176(SB)/8, $0x1600000015800000
+DATA avx2powersOfTwo<>+184(SB)/8, $0x1700000016800000
+DATA avx2powersOfTwo<>+192(SB)/8, $0x1800000017800000
+DATA avx2powersOfTwo<>+200(SB)/8, $0x1900000018800000
+DATA avx2powersOfTwo<>+208(SB)/8, $0x1a00000019800000
+DATA avx2powersOfTwo<>+216(SB)/8, $0x1b0000001a800000
+DATA avx2powersOfTwo<>+224(SB)/8, $0x1c0000001b800000
+DATA avx2powersOfTwo<>+232(SB)/8, $0x1d0000001c800000
+DATA avx2powersOfTwo<>+240(SB)/8, $0x1e0000001d800000
+DATA avx2powersOfTwo<>+248(SB)/8, $0x1f0000001e800000
+DATA avx2powersOfTwo<>+256(SB)/8, $0x200000001f800000
+DATA avx2powersOfTwo<>+264(SB)/8, $0x2100000020800000
+DATA avx2powersOfTwo<>+272(SB)/8, $0x2200000021800000
+DATA avx2powersOfTwo<>+280(SB)/8, $0x2300000022800000
+DATA avx2powersOfTwo<>+288(SB)/8, $0x2400000023800000
+DATA avx2powersOfTwo<>+296(SB)/8, $0x2500000024800000
+DATA avx2powersOfTwo<>+304(SB)/8, $0x2600000025800000
+DATA avx2powersOfTwo<>+312(SB)/8, $0x2700000026800000
+DATA avx2powersOfTwo<>+320(SB)/8, $0x2800000027800000
+DATA avx2powersOfTwo<>+328(SB)/8, $0x2900000028800000
+DATA avx2powersOfTwo<>+336(SB)/8, $0x2a00000029800000
+DATA avx2powersOfTwo<>+344(SB)/8, $0x2b0000002a800000
+DATA avx2powersOfTwo<>+352(SB)/8, $0x2c0000002b800000
+DATA avx2powersOfTwo<>+360(SB)/8, $0x2d0000002c800000
+DATA avx2powersOfTwo<>+368(SB)/8, $0x2e0000002d800000
+DATA avx2powersOfTwo<>+376(SB)/8, $0x2f0000002e800000
+DATA avx2powersOfTwo<>+384(SB)/8, $0x300000002f800000
+DATA avx2powersOfTwo<>+392(SB)/8, $0x3100000030800000
+DATA avx2powersOfTwo<>+400(SB)/8, $0x3200000031800000
+DATA avx2powersOfTwo<>+408(SB)/8, $0x3300000032800000
+DATA avx2powersOfTwo<>+416(SB)/8, $0x3400000033800000
+DATA avx2powersOfTwo<>+424(SB)/8, $0x3500000034800000
+DATA avx2powersOfTwo<>+432(SB)/8, $0x3600000035800000
+DATA avx2powersOfTwo<>+440(SB)/8, $0x3700000036800000
+DATA avx2powersOfTwo<>+448(SB)/8, $0x3800000037800000
+DATA avx2powersOfTwo<>+456(SB)/8, $0x3900000038800000
+DATA avx2powersOfTwo<>+464(SB)/8, $0x3a00000039800000
+DATA avx2powersOfTwo<>+472(SB)/8, $0x3b0000003a800000
+DATA avx2powersOfTwo<>+480(SB)/8, $0x3c0000003b800000
+DATA avx2powersOfTwo<>+488(SB)/8, $0x3d0000003c800000
+DATA avx2powersOfTwo<>+496(SB)/8, $0x3e0000003d800000
+DATA avx2powersOfTwo<>+504(SB)/8, $0x3f0000003e800000
+DATA avx2powersOfTwo<>+512(SB)/8, $0x400000003f800000
+DATA avx2powersOfTwo<>+520(SB)/8, $0x4100000040800000
+DATA avx2powersOfTwo<>+528(SB)/8, $0x4200000041800000
+DATA avx2powersOfTwo<>+536(SB)/8, $0x4300000042800000
+DATA avx2powersOfTwo<>+544(SB)/8, $0x4400000043800000
+DATA avx2powersOfTwo<>+552(SB)/8, $0x4500000044800000
+DATA avx2powersOfTwo<>+560(SB)/8, $0x4600000045800000
+DATA avx2powersOfTwo<>+568(SB)/8, $0x4700000046800000
+DATA avx2powersOfTwo<>+576(SB)/8, $0x4800000047800000
+DATA avx2powersOfTwo<>+584(SB)/8, $0x4900000048800000
+DATA avx2powersOfTwo<>+592(SB)/8, $0x4a00000049800000
+DATA avx2powersOfTwo<>+600(SB)/8, $0x4b0000004a800000
+DATA avx2powersOfTwo<>+608(SB)/8, $0x4c0000004b800000
+DATA avx2powersOfTwo<>+616(SB)/8, $0x4d0000004c800000
+DATA avx2powersOfTwo<>+624(SB)/8, $0x4e0000004d800000
+DATA avx2powersOfTwo<>+632(SB)/8, $0x4f0000004e800000
+DATA avx2powersOfTwo<>+640(SB)/8, $0x500000004f800000
+DATA avx2powersOfTwo<>+648(SB)/8, $0x5100000050800000
+DATA avx2powersOfTwo<>+656(SB)/8, $0x5200000051800000
+DATA avx2powersOfTwo<>+664(SB)/8, $0x5300000052800000
+DATA avx2powersOfTwo<>+672(SB)/8, $0x5400000053800000
+DATA avx2powersOfTwo<>+680(SB)/8, $0x5500000054800000
+DATA avx2powersOfTwo<>+688(SB)/8, $0x5600000055800000
+DATA avx2powersOfTwo<>+696(SB)/8, $0x5700000056800000
+DATA avx2powersOfTwo<>+704(SB)/8, $0x5800000057800000
+DATA avx2powersOfTwo<>+712(SB)/8, $0x5900000058800000
+DATA avx2powersOfTwo<>+720(SB)/8, $0x5a00000059800000
+DATA avx2powersOfTwo<>+728(SB)/8, $0x5b0000005a800000
+DATA avx2powersOfTwo<>+736(SB)/8, $0x5c0000005b800000
+DATA avx2powersOfTwo<>+744(SB)/8, $0x5d0000005c800000
+DATA avx2powersOfTwo<>+752(SB)/8, $0x5e0000005d800000
+DATA avx2powersOfTwo<>+760(SB)/8, $0x5f0000005e800000
+DATA avx2powersOfTwo<>+768(SB)/8, $0x600000005f800000
+DATA avx2powersOfTwo<>+776(SB)/8, $0x6100000060800000
+DATA avx2powersOfTwo<>+784(SB)/8, $0x6200000061800000
+DATA avx2powersOfTwo<>+792(SB)/8, $0x6300000062800000
+DATA avx2powersOfTwo<>+800(SB)/8, $0x6400000063800000
+DATA avx2powersOfTwo<>+808(SB)/8, $0x6500000064800000
+DATA avx2powersOfTwo<>+816(SB)/8, $0x6600000065800000
+DATA avx2powersOfTwo<>+824(SB)/8, $0x6700000066800000
+DATA avx2powersOfTwo<>+832(SB)/8, $0x6800000067800000
+DATA avx2powersOfTwo<>+840(SB)/8, $0x6900000068800000
+DATA avx2powersOfTwo<>+848(SB)/8, $0x6a00000069800000
+DATA avx2powersOfTwo<>+856(SB)/8, $0x6b0000006a800000
+DATA avx2powersOfTwo<>+864(SB)/8, $0x6c0000006b800000
+DATA avx2powersOfTwo<>+872(SB)/8, $0x6d0000006c800000
+DATA avx2powersOfTwo<>+880(SB)/8, $0x6e0000006d800000
+DATA avx2powersOfTwo<>+888(SB)/8, $0x6f0000006e800000
+DATA avx2powersOfTwo<>+896(SB)/8, $0x700000006f800000
+DATA avx2powersOfTwo<>+904(SB)/8, $0x7100000070800000
+DATA avx2powersOfTwo<>+912(SB)/8, $0x7200000071800000
+DATA avx2powersOfTwo<>+920(SB)/8, $0x7300000072800000
+DATA avx2powersOfTwo<>+928(SB)/8, $0x7400000073800000
+DATA avx2powersOfTwo<>+936(SB)/8, $0x7500000074800000
+DATA avx2powersOfTwo<>+944(SB)/8, $0x7600000075800000
+DATA avx2powersOfTwo<>+952(SB)/8, $0x7700000076800000
+DATA avx2powersOfTwo<>+960(SB)/8, $0x7800000077800000
+DATA avx2powersOfTwo<>+968(SB)/8, $0x7900000078800000
+DATA avx2powersOfTwo<>+976(SB)/8, $0x7a00000079800000
+DATA avx2powersOfTwo<>+984(SB)/8, $0x7b0000007a800000
+DATA avx2powersOfTwo<>+992(SB)/8, $0x7c0000007b800000
+DATA avx2powersOfTwo<>+1000(SB)/8, $0x7d0000007c800000
+DATA avx2powersOfTwo<>+1008(SB)/8, $0x7e0000007d800000
+DATA avx2powersOfTwo<>+1016(SB)/8, $0x7fc000007e800000
 GLOBL avx2powersOfTwo<>(SB), RODATA|NOPTR, $1024
 
 // func manyShortMXFP4AVX2(a *byte)
@@ -7788,89 +7370,94 @@ TEXT ·oneShortMXFP4AVX2(SB), NOSPLIT, $0-8
 oneShortMXFP4AVX2_row:
 	MOVQ  24(AX), R8
 	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
 	MOVQ  16(AX), R9
 
 oneShortMXFP4AVX2_eight:
 	PREFETCHT0  4096(CX)
 	PREFETCHT0  4160(CX)
 	PREFETCHT0  4224(CX)
-	VMOVDQU     1(CX), X4
-	VINSERTI128 $0x01, 69(CX), Y4, Y4
-	VPSRLW      $0x04, Y4, Y5
-	VPAND       Y0, Y4, Y4
-	VPAND       Y0, Y5, Y5
-	VPSHUFB     Y4, Y2, Y4
-	VPSHUFB     Y5, Y2, Y5
-	VPMADDUBSW  (R8), Y4, Y4
-	VPMADDUBSW  32(R8), Y5, Y5
-	VPADDW      Y5, Y4, Y4
-	VMOVDQU     18(CX), X5
-	VINSERTI128 $0x01, 86(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
-	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
-	VPSHUFB     Y5, Y2, Y5
-	VPSHUFB     Y6, Y2, Y6
-	VPMADDUBSW  64(R8), Y5, Y5
-	VPMADDUBSW  96(R8), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     35(CX), X6
-	VINSERTI128 $0x01, 103(CX), Y6, Y6
+	VMOVDQU     1(CX), X6
+	VINSERTI128 $0x01, 69(CX), Y6, Y6
 	VPSRLW      $0x04, Y6, Y7
 	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y7, Y7
 	VPSHUFB     Y6, Y2, Y6
 	VPSHUFB     Y7, Y2, Y7
-	VPMADDUBSW  128(R8), Y6, Y6
-	VPMADDUBSW  160(R8), Y7, Y7
+	VPMADDUBSW  (R8), Y6, Y6
+	VPMADDUBSW  32(R8), Y7, Y7
 	VPADDW      Y7, Y6, Y6
-	VMOVDQU     52(CX), X7
-	VINSERTI128 $0x01, 120(CX), Y7, Y7
+	VCVTDQ2PS   Y4, Y4
+	VMOVDQU     18(CX), X7
+	VINSERTI128 $0x01, 86(CX), Y7, Y7
 	VPSRLW      $0x04, Y7, Y8
 	VPAND       Y0, Y7, Y7
 	VPAND       Y0, Y8, Y8
 	VPSHUFB     Y7, Y2, Y7
 	VPSHUFB     Y8, Y2, Y8
-	VPMADDUBSW  192(R8), Y7, Y7
-	VPMADDUBSW  224(R8), Y8, Y8
+	VPMADDUBSW  64(R8), Y7, Y7
+	VPMADDUBSW  96(R8), Y8, Y8
 	VPADDW      Y8, Y7, Y7
-	VPUNPCKLDQ  Y5, Y4, Y8
-	VPUNPCKHDQ  Y5, Y4, Y4
-	VPADDW      Y4, Y8, Y8
-	VPMADDWD    Y1, Y8, Y8
-	VPUNPCKLDQ  Y7, Y6, Y4
-	VPUNPCKHDQ  Y7, Y6, Y5
+	VMULPS      Y5, Y4, Y4
+	VMOVDQU     35(CX), X8
+	VINSERTI128 $0x01, 103(CX), Y8, Y8
+	VPSRLW      $0x04, Y8, Y5
+	VPAND       Y0, Y8, Y8
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y8, Y2, Y8
+	VPSHUFB     Y5, Y2, Y5
+	VPMADDUBSW  128(R8), Y8, Y8
+	VPMADDUBSW  160(R8), Y5, Y5
+	VPADDW      Y5, Y8, Y8
+	VADDPS      Y4, Y3, Y3
+	VMOVDQU     52(CX), X4
+	VINSERTI128 $0x01, 120(CX), Y4, Y4
+	VPSRLW      $0x04, Y4, Y5
+	VPAND       Y0, Y4, Y4
+	VPAND       Y0, Y5, Y5
+	VPSHUFB     Y4, Y2, Y4
+	VPSHUFB     Y5, Y2, Y5
+	VPMADDUBSW  192(R8), Y4, Y4
+	VPMADDUBSW  224(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPUNPCKLQDQ Y4, Y8, Y5
-	VPUNPCKHQDQ Y4, Y8, Y4
-	VPADDD      Y4, Y5, Y5
-	VPADDD      320(R8), Y5, Y5
-	VCVTDQ2PS   Y5, Y5
 	MOVBQZX     (CX), R10
-	VMOVD       (DX)(R10*4), X4
+	VMOVD       (DX)(R10*4), X5
 	MOVBQZX     17(CX), R10
-	VPINSRD     $0x01, (DX)(R10*4), X4, X4
+	VPINSRD     $0x01, (DX)(R10*4), X5, X5
 	MOVBQZX     34(CX), R10
-	VPINSRD     $0x02, (DX)(R10*4), X4, X4
+	VPINSRD     $0x02, (DX)(R10*4), X5, X5
 	MOVBQZX     51(CX), R10
-	VPINSRD     $0x03, (DX)(R10*4), X4, X4
+	VPINSRD     $0x03, (DX)(R10*4), X5, X5
 	MOVBQZX     68(CX), R10
-	VMOVD       (DX)(R10*4), X6
+	VMOVD       (DX)(R10*4), X9
 	MOVBQZX     85(CX), R10
-	VPINSRD     $0x01, (DX)(R10*4), X6, X6
+	VPINSRD     $0x01, (DX)(R10*4), X9, X9
 	MOVBQZX     102(CX), R10
-	VPINSRD     $0x02, (DX)(R10*4), X6, X6
+	VPINSRD     $0x02, (DX)(R10*4), X9, X9
 	MOVBQZX     119(CX), R10
-	VPINSRD     $0x03, (DX)(R10*4), X6, X6
-	VINSERTI128 $0x01, X6, Y4, Y4
-	VMULPS      256(R8), Y4, Y4
-	VMULPS      Y4, Y5, Y5
-	VADDPS      Y5, Y3, Y3
+	VPINSRD     $0x03, (DX)(R10*4), X9, X9
+	VINSERTI128 $0x01, X9, Y5, Y5
+	VMULPS      256(R8), Y5, Y5
+	VPUNPCKLDQ  Y7, Y6, Y9
+	VPUNPCKHDQ  Y7, Y6, Y6
+	VPADDW      Y6, Y9, Y9
+	VPMADDWD    Y1, Y9, Y9
+	VPUNPCKLDQ  Y4, Y8, Y6
+	VPUNPCKHDQ  Y4, Y8, Y4
+	VPADDW      Y4, Y6, Y6
+	VPMADDWD    Y1, Y6, Y6
+	VPUNPCKLQDQ Y6, Y9, Y4
+	VPUNPCKHQDQ Y6, Y9, Y6
+	VPADDD      Y6, Y4, Y4
+	VPADDD      320(R8), Y4, Y4
 	ADDQ        $0x00000088, CX
 	ADDQ        $0x00000260, R8
 	DECQ        R9
 	JNZ         oneShortMXFP4AVX2_eight
+	VCVTDQ2PS   Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VADDPS      Y4, Y3, Y3
 	TESTQ       SI, SI
 	JZ          oneShortMXFP4AVX2_whole
 	SUBQ        SI, CX
@@ -7884,74 +7471,73 @@ oneShortMXFP4AVX2_eight:
 	VPMADDUBSW  (R8), Y4, Y4
 	VPMADDUBSW  32(R8), Y5, Y5
 	VPADDW      Y5, Y4, Y4
-	VMOVDQU     18(CX), X5
-	VINSERTI128 $0x01, 86(CX), Y5, Y5
-	VPSRLW      $0x04, Y5, Y6
+	VMOVDQU     18(CX), X6
+	VINSERTI128 $0x01, 86(CX), Y6, Y6
+	VPSRLW      $0x04, Y6, Y5
+	VPAND       Y0, Y6, Y6
 	VPAND       Y0, Y5, Y5
-	VPAND       Y0, Y6, Y6
+	VPSHUFB     Y6, Y2, Y6
 	VPSHUFB     Y5, Y2, Y5
-	VPSHUFB     Y6, Y2, Y6
-	VPMADDUBSW  64(R8), Y5, Y5
-	VPMADDUBSW  96(R8), Y6, Y6
-	VPADDW      Y6, Y5, Y5
-	VMOVDQU     35(CX), X6
-	VINSERTI128 $0x01, 103(CX), Y6, Y6
-	VPSRLW      $0x04, Y6, Y7
-	VPAND       Y0, Y6, Y6
+	VPMADDUBSW  64(R8), Y6, Y6
+	VPMADDUBSW  96(R8), Y5, Y5
+	VPADDW      Y5, Y6, Y6
+	VMOVDQU     35(CX), X7
+	VINSERTI128 $0x01, 103(CX), Y7, Y7
+	VPSRLW      $0x04, Y7, Y5
 	VPAND       Y0, Y7, Y7
-	VPSHUFB     Y6, Y2, Y6
+	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y7, Y2, Y7
-	VPMADDUBSW  128(R8), Y6, Y6
-	VPMADDUBSW  160(R8), Y7, Y7
-	VPADDW      Y7, Y6, Y6
-	VMOVDQU     52(CX), X7
-	VINSERTI128 $0x01, 120(CX), Y7, Y7
-	VPSRLW      $0x04, Y7, Y8
-	VPAND       Y0, Y7, Y7
+	VPSHUFB     Y5, Y2, Y5
+	VPMADDUBSW  128(R8), Y7, Y7
+	VPMADDUBSW  160(R8), Y5, Y5
+	VPADDW      Y5, Y7, Y7
+	VMOVDQU     52(CX), X8
+	VINSERTI128 $0x01, 120(CX), Y8, Y8
+	VPSRLW      $0x04, Y8, Y5
 	VPAND       Y0, Y8, Y8
-	VPSHUFB     Y7, Y2, Y7
+	VPAND       Y0, Y5, Y5
 	VPSHUFB     Y8, Y2, Y8
-	VPMADDUBSW  192(R8), Y7, Y7
-	VPMADDUBSW  224(R8), Y8, Y8
-	VPADDW      Y8, Y7, Y7
-	VPUNPCKLDQ  Y5, Y4, Y8
-	VPUNPCKHDQ  Y5, Y4, Y4
-	VPADDW      Y4, Y8, Y8
-	VPMADDWD    Y1, Y8, Y8
-	VPUNPCKLDQ  Y7, Y6, Y4
-	VPUNPCKHDQ  Y7, Y6, Y5
-	VPADDW      Y5, Y4, Y4
-	VPMADDWD    Y1, Y4, Y4
-	VPUNPCKLQDQ Y4, Y8, Y5
-	VPUNPCKHQDQ Y4, Y8, Y4
-	VPADDD      Y4, Y5, Y5
-	VPADDD      320(R8), Y5, Y5
-	VCVTDQ2PS   Y5, Y5
+	VPSHUFB     Y5, Y2, Y5
+	VPMADDUBSW  192(R8), Y8, Y8
+	VPMADDUBSW  224(R8), Y5, Y5
+	VPADDW      Y5, Y8, Y8
 	MOVBQZX     (CX), R9
-	VMOVD       (DX)(R9*4), X4
+	VMOVD       (DX)(R9*4), X5
 	MOVBQZX     17(CX), R9
-	VPINSRD     $0x01, (DX)(R9*4), X4, X4
+	VPINSRD     $0x01, (DX)(R9*4), X5, X5
 	MOVBQZX     34(CX), R9
-	VPINSRD     $0x02, (DX)(R9*4), X4, X4
+	VPINSRD     $0x02, (DX)(R9*4), X5, X5
 	MOVBQZX     51(CX), R9
-	VPINSRD     $0x03, (DX)(R9*4), X4, X4
+	VPINSRD     $0x03, (DX)(R9*4), X5, X5
 	MOVBQZX     68(CX), R9
-	VMOVD       (DX)(R9*4), X6
+	VMOVD       (DX)(R9*4), X9
 	MOVBQZX     85(CX), R9
-	VPINSRD     $0x01, (DX)(R9*4), X6, X6
+	VPINSRD     $0x01, (DX)(R9*4), X9, X9
 	MOVBQZX     102(CX), R9
-	VPINSRD     $0x02, (DX)(R9*4), X6, X6
+	VPINSRD     $0x02, (DX)(R9*4), X9, X9
 	MOVBQZX     119(CX), R9
-	VPINSRD     $0x03, (DX)(R9*4), X6, X6
-	VINSERTI128 $0x01, X6, Y4, Y4
-	VMULPS      256(R8), Y4, Y4
-	VMULPS      Y4, Y5, Y5
-	VMOVDQU     608(R8), Y4
-	VPERMPS     Y5, Y4, Y5
-	VANDPS      640(R8), Y5, Y5
-	VADDPS      Y5, Y3, Y3
+	VPINSRD     $0x03, (DX)(R9*4), X9, X9
+	VINSERTI128 $0x01, X9, Y5, Y5
+	VMULPS      256(R8), Y5, Y5
+	VPUNPCKLDQ  Y6, Y4, Y9
+	VPUNPCKHDQ  Y6, Y4, Y4
+	VPADDW      Y4, Y9, Y9
+	VPMADDWD    Y1, Y9, Y9
+	VPUNPCKLDQ  Y8, Y7, Y4
+	VPUNPCKHDQ  Y8, Y7, Y6
+	VPADDW      Y6, Y4, Y4
+	VPMADDWD    Y1, Y4, Y4
+	VPUNPCKLQDQ Y4, Y9, Y6
+	VPUNPCKHQDQ Y4, Y9, Y4
+	VPADDD      Y4, Y6, Y6
+	VPADDD      320(R8), Y6, Y4
 	ADDQ        $0x00000088, CX
-	ADDQ        $0x00000260, R8
+	VCVTDQ2PS   Y4, Y4
+	VMULPS      Y5, Y4, Y4
+	VMOVDQU     608(R8), Y5
+	VPERMPS     Y4, Y5, Y4
+	VANDPS      640(R8), Y4, Y4
+	VADDPS      Y4, Y3, Y3
 
 oneShortMXFP4AVX2_whole:
 	VEXTRACTF128 $0x01, Y3, X4
@@ -8085,54 +7671,34 @@ splitQ3KAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2thirds0<>+0(SB)/4, $0x04000400
-DATA avx2thirds0<>+4(SB)/4, $0x44404440
-DATA avx2thirds0<>+8(SB)/4, $0x04000400
-DATA avx2thirds0<>+12(SB)/4, $0x44404440
-DATA avx2thirds0<>+16(SB)/4, $0x04000400
-DATA avx2thirds0<>+20(SB)/4, $0x44404440
-DATA avx2thirds0<>+24(SB)/4, $0x04000400
-DATA avx2thirds0<>+28(SB)/4, $0x44404440
+DATA avx2thirds0<>+0(SB)/8, $0x4440444004000400
+DATA avx2thirds0<>+8(SB)/8, $0x4440444004000400
+DATA avx2thirds0<>+16(SB)/8, $0x4440444004000400
+DATA avx2thirds0<>+24(SB)/8, $0x4440444004000400
 GLOBL avx2thirds0<>(SB), RODATA|NOPTR, $32
 
-DATA avx2thirds1<>+0(SB)/4, $0x04040000
-DATA avx2thirds1<>+4(SB)/4, $0x04040000
-DATA avx2thirds1<>+8(SB)/4, $0x44444040
-DATA avx2thirds1<>+12(SB)/4, $0x44444040
-DATA avx2thirds1<>+16(SB)/4, $0x04040000
-DATA avx2thirds1<>+20(SB)/4, $0x04040000
-DATA avx2thirds1<>+24(SB)/4, $0x44444040
-DATA avx2thirds1<>+28(SB)/4, $0x44444040
+DATA avx2thirds1<>+0(SB)/8, $0x0404000004040000
+DATA avx2thirds1<>+8(SB)/8, $0x4444404044444040
+DATA avx2thirds1<>+16(SB)/8, $0x0404000004040000
+DATA avx2thirds1<>+24(SB)/8, $0x4444404044444040
 GLOBL avx2thirds1<>(SB), RODATA|NOPTR, $32
 
-DATA avx2bytes33333333<>+0(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+4(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+8(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+12(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+16(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+20(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+24(SB)/4, $0x33333333
-DATA avx2bytes33333333<>+28(SB)/4, $0x33333333
+DATA avx2bytes33333333<>+0(SB)/8, $0x3333333333333333
+DATA avx2bytes33333333<>+8(SB)/8, $0x3333333333333333
+DATA avx2bytes33333333<>+16(SB)/8, $0x3333333333333333
+DATA avx2bytes33333333<>+24(SB)/8, $0x3333333333333333
 GLOBL avx2bytes33333333<>(SB), RODATA|NOPTR, $32
 
-DATA avx2bytes7070707<>+0(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+4(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+8(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+12(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+16(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+20(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+24(SB)/4, $0x07070707
-DATA avx2bytes7070707<>+28(SB)/4, $0x07070707
+DATA avx2bytes7070707<>+0(SB)/8, $0x0707070707070707
+DATA avx2bytes7070707<>+8(SB)/8, $0x0707070707070707
+DATA avx2bytes7070707<>+16(SB)/8, $0x0707070707070707
+DATA avx2bytes7070707<>+24(SB)/8, $0x0707070707070707
 GLOBL avx2bytes7070707<>(SB), RODATA|NOPTR, $32
 
-DATA avx2bytes4040404<>+0(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+4(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+8(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+12(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+16(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+20(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+24(SB)/4, $0x04040404
-DATA avx2bytes4040404<>+28(SB)/4, $0x04040404
+DATA avx2bytes4040404<>+0(SB)/8, $0x0404040404040404
+DATA avx2bytes4040404<>+8(SB)/8, $0x0404040404040404
+DATA avx2bytes4040404<>+16(SB)/8, $0x0404040404040404
+DATA avx2bytes4040404<>+24(SB)/8, $0x0404040404040404
 GLOBL avx2bytes4040404<>(SB), RODATA|NOPTR, $32
 
 // func wholeQ3KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
@@ -8259,11 +7825,15 @@ oneWholeQ3KAVX2_row:
 	MOVQ  32(AX), DI
 	MOVQ  40(AX), R8
 	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
 	MOVQ  16(AX), R9
 
 oneWholeQ3KAVX2_block:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
+	VCVTDQ2PS    Y3, Y3
 	MOVL         96(CX), R10
 	MOVL         100(CX), R11
 	MOVL         104(CX), R12
@@ -8297,94 +7867,97 @@ oneWholeQ3KAVX2_block:
 	ORL          R12, R11
 	SHLQ         $0x20, R11
 	ORQ          R11, R10
-	VMOVQ        R13, X3
-	VPINSRQ      $0x01, R10, X3, X3
-	VPMOVZXBW    X3, Y3
-	VPSUBW       avx2lessWords200020<>+0(SB), Y3, Y3
-	VPSHUFB      avx2evenThenOdd<>+0(SB), Y3, Y4
-	VPERMQ       $0xd8, Y4, Y4
-	VBROADCASTSS (DI), X6
-	VPBROADCASTW 108(CX), X5
-	VCVTPH2PS    X5, X5
-	VMULPS       X6, X5, X5
-	VBROADCASTSS X5, Y5
-	VPSLLW       $0x02, Y3, Y3
-	VMOVDQU      (CX), Y6
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y6, Y8
-	VMOVDQU      32(CX), Y7
-	VPSHUFB      Y8, Y0, Y9
-	VPAND        avx2bytes33333333<>+0(SB), Y7, Y10
-	VPOR         Y10, Y9, Y9
-	VPAND        avx2bytes7070707<>+0(SB), Y9, Y10
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        avx2bytes7070707<>+0(SB), Y9, Y9
-	VPSHUFB      Y8, Y1, Y8
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        avx2bytes33333333<>+0(SB), Y7, Y7
-	VPOR         Y7, Y8, Y8
-	VPAND        avx2bytes7070707<>+0(SB), Y8, Y7
+	VMOVQ        R13, X6
+	VPINSRQ      $0x01, R10, X6, X6
+	VPMOVZXBW    X6, Y6
+	VPSUBW       avx2lessWords200020<>+0(SB), Y6, Y6
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y6, Y7
+	VPERMQ       $0xd8, Y7, Y7
+	VMULPS       Y4, Y3, Y3
+	VBROADCASTSS (DI), X8
+	VPBROADCASTW 108(CX), X4
+	VCVTPH2PS    X4, X4
+	VMULPS       X8, X4, X4
+	VBROADCASTSS X4, Y4
+	VPSLLW       $0x02, Y6, Y6
+	VMOVDQU      (CX), Y8
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y8, Y10
+	VMOVDQU      32(CX), Y9
+	VPSHUFB      Y10, Y0, Y11
+	VPAND        avx2bytes33333333<>+0(SB), Y9, Y12
+	VPOR         Y12, Y11, Y11
+	VPAND        avx2bytes7070707<>+0(SB), Y11, Y12
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        avx2bytes7070707<>+0(SB), Y11, Y11
+	VPSHUFB      Y10, Y1, Y10
+	VPSRLW       $0x02, Y9, Y9
+	VPAND        avx2bytes33333333<>+0(SB), Y9, Y9
+	VPOR         Y9, Y10, Y10
+	VPAND        avx2bytes7070707<>+0(SB), Y10, Y9
+	VPSRLW       $0x04, Y10, Y10
+	VPAND        avx2bytes7070707<>+0(SB), Y10, Y10
+	VPMADDUBSW   (SI), Y12, Y12
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y7, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VSUBPS       Y5, Y3, Y3
+	VPMADDUBSW   32(SI), Y9, Y9
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y7, Y5
+	VPMADDWD     Y5, Y9, Y9
+	VADDPS       Y3, Y2, Y2
+	VPMADDUBSW   64(SI), Y11, Y3
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y7, Y5
+	VPMADDWD     Y5, Y3, Y3
+	VPADDD       Y3, Y12, Y12
+	VPMADDWD     (R8), Y6, Y5
+	VPMADDUBSW   96(SI), Y10, Y3
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y7, Y6
+	VPMADDWD     Y6, Y3, Y3
+	VPADDD       Y3, Y9, Y9
+	VCVTDQ2PS    Y5, Y5
+	VPSRLW       $0x04, Y8, Y6
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y6, Y6
+	VMOVDQU      64(CX), Y3
+	VPSHUFB      Y6, Y0, Y8
+	VPAND        avx2bytes33333333<>+0(SB), Y3, Y10
+	VPOR         Y10, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y10
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        avx2bytes7070707<>+0(SB), Y8, Y8
-	VPMADDUBSW   (SI), Y10, Y10
-	VPSHUFB      avx2word0<>+0(SB), Y4, Y11
+	VPSHUFB      Y6, Y1, Y6
+	VPSRLW       $0x02, Y3, Y3
+	VPAND        avx2bytes33333333<>+0(SB), Y3, Y3
+	VPOR         Y3, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y3
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y6
+	VPMADDUBSW   128(SI), Y10, Y10
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y10, Y10
-	VPMADDUBSW   32(SI), Y7, Y7
-	VPSHUFB      avx2word1<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y7, Y7
-	VPMADDUBSW   64(SI), Y9, Y9
-	VPSHUFB      avx2word2<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y9, Y9
-	VPADDD       Y9, Y10, Y10
-	VPMADDUBSW   96(SI), Y8, Y8
-	VPSHUFB      avx2word3<>+0(SB), Y4, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VPSRLW       $0x04, Y6, Y8
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y8, Y8
-	VMOVDQU      64(CX), Y6
-	VPSHUFB      Y8, Y0, Y9
-	VPAND        avx2bytes33333333<>+0(SB), Y6, Y11
-	VPOR         Y11, Y9, Y9
-	VPAND        avx2bytes7070707<>+0(SB), Y9, Y11
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        avx2bytes7070707<>+0(SB), Y9, Y9
-	VPSHUFB      Y8, Y1, Y8
-	VPSRLW       $0x02, Y6, Y6
-	VPAND        avx2bytes33333333<>+0(SB), Y6, Y6
-	VPOR         Y6, Y8, Y8
-	VPAND        avx2bytes7070707<>+0(SB), Y8, Y6
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        avx2bytes7070707<>+0(SB), Y8, Y8
-	VPMADDUBSW   128(SI), Y11, Y11
-	VPSHUFB      avx2word4<>+0(SB), Y4, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VPMADDUBSW   160(SI), Y6, Y6
-	VPSHUFB      avx2word5<>+0(SB), Y4, Y11
-	VPMADDWD     Y11, Y6, Y6
-	VPADDD       Y6, Y7, Y7
-	VPMADDUBSW   192(SI), Y9, Y6
-	VPSHUFB      avx2word6<>+0(SB), Y4, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y10, Y10
-	VPMADDUBSW   224(SI), Y8, Y6
-	VPSHUFB      avx2word7<>+0(SB), Y4, Y4
-	VPMADDWD     Y4, Y6, Y6
-	VPADDD       Y6, Y7, Y7
-	VPADDD       Y7, Y10, Y10
-	VCVTDQ2PS    Y10, Y10
-	VMULPS       Y5, Y10, Y10
-	VPMADDWD     (R8), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y5, Y3, Y3
-	VSUBPS       Y3, Y10, Y10
+	VPADDD       Y10, Y12, Y12
+	VMULPS       Y4, Y5, Y5
+	VPMADDUBSW   160(SI), Y3, Y3
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y7, Y10
+	VPMADDWD     Y10, Y3, Y3
+	VPADDD       Y3, Y9, Y9
+	VPMADDUBSW   192(SI), Y8, Y3
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y7, Y8
+	VPMADDWD     Y8, Y3, Y3
+	VPADDD       Y3, Y12, Y12
+	VPMADDUBSW   224(SI), Y6, Y3
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y7, Y6
+	VPMADDWD     Y6, Y3, Y3
+	VPADDD       Y3, Y9, Y9
+	VPADDD       Y9, Y12, Y3
 	ADDQ         $0x00000020, R8
-	VADDPS       Y10, Y2, Y2
 	ADDQ         $0x0000006e, CX
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
 	DECQ         R9
 	JNZ          oneWholeQ3KAVX2_block
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y4, Y3, Y3
+	VSUBPS       Y5, Y3, Y3
+	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X2
 	VMOVHLPS     X2, X2, X3
@@ -8465,14 +8038,10 @@ splitQ2KAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2bytes3030303<>+0(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+4(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+8(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+12(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+16(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+20(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+24(SB)/4, $0x03030303
-DATA avx2bytes3030303<>+28(SB)/4, $0x03030303
+DATA avx2bytes3030303<>+0(SB)/8, $0x0303030303030303
+DATA avx2bytes3030303<>+8(SB)/8, $0x0303030303030303
+DATA avx2bytes3030303<>+16(SB)/8, $0x0303030303030303
+DATA avx2bytes3030303<>+24(SB)/8, $0x0303030303030303
 GLOBL avx2bytes3030303<>(SB), RODATA|NOPTR, $32
 
 // func wholeQ2KAVX2(codes *int8, wholes *byte, src *byte, blocks int)
@@ -8542,95 +8111,149 @@ oneWholeQ2KAVX2_row:
 	MOVQ  32(AX), DI
 	MOVQ  40(AX), R8
 	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
 	MOVQ  16(AX), R9
 
 oneWholeQ2KAVX2_block:
-	PREFETCHT0   4096(CX)
-	PREFETCHT0   4160(CX)
-	VPMOVZXBW    (CX), Y2
-	VPAND        Y0, Y2, Y3
-	VPSRLW       $0x04, Y2, Y2
-	VPSHUFB      avx2evenThenOdd<>+0(SB), Y3, Y3
-	VPERMQ       $0xd8, Y3, Y3
-	VBROADCASTSS (DI), X5
-	VMOVD        80(CX), X4
-	VCVTPH2PS    X4, X4
-	VMULPS       X5, X4, X4
-	VBROADCASTSS X4, Y5
-	VMOVSHDUP    X4, X4
-	VBROADCASTSS X4, Y4
-	VMOVDQU      16(CX), Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y7
-	VPMADDUBSW   (SI), Y7, Y7
-	VPSHUFB      avx2word0<>+0(SB), Y3, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPSRLW       $0x02, Y6, Y8
-	VPAND        avx2bytes3030303<>+0(SB), Y8, Y8
-	VPMADDUBSW   32(SI), Y8, Y8
-	VPSHUFB      avx2word1<>+0(SB), Y3, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPSRLW       $0x04, Y6, Y9
-	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPMADDUBSW   64(SI), Y9, Y9
-	VPSHUFB      avx2word2<>+0(SB), Y3, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x06, Y6, Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
-	VPMADDUBSW   96(SI), Y6, Y6
-	VPSHUFB      avx2word3<>+0(SB), Y3, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VMOVDQU      48(CX), Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y9
-	VPMADDUBSW   128(SI), Y9, Y9
-	VPSHUFB      avx2word4<>+0(SB), Y3, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x02, Y6, Y9
-	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPMADDUBSW   160(SI), Y9, Y9
-	VPSHUFB      avx2word5<>+0(SB), Y3, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VPSRLW       $0x04, Y6, Y9
-	VPAND        avx2bytes3030303<>+0(SB), Y9, Y9
-	VPMADDUBSW   192(SI), Y9, Y9
-	VPSHUFB      avx2word6<>+0(SB), Y3, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x06, Y6, Y6
-	VPAND        avx2bytes3030303<>+0(SB), Y6, Y6
-	VPMADDUBSW   224(SI), Y6, Y6
-	VPSHUFB      avx2word7<>+0(SB), Y3, Y3
-	VPMADDWD     Y3, Y6, Y6
-	VPADDD       Y6, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VMULPS       Y5, Y7, Y7
-	VPMADDWD     (R8), Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y2, Y7, Y7
-	ADDQ         $0x00000020, R8
-	VADDPS       Y7, Y1, Y1
-	ADDQ         $0x00000054, CX
-	ADDQ         $0x00000100, SI
-	ADDQ         $0x00000008, DI
-	DECQ         R9
-	JNZ          oneWholeQ2KAVX2_block
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VMOVHLPS     X1, X1, X2
-	VADDPS       X2, X1, X1
-	VMOVSHDUP    X1, X2
-	VADDSS       X2, X1, X1
-	VMOVSS       X1, (DX)
-	ADDQ         $0x00000004, DX
-	DECQ         BX
-	JNZ          oneWholeQ2KAVX2_row
+	PREFETCHT0     4096(CX)
+	PREFETCHT0     4160(CX)
+	VCVTDQ2PS      Y2, Y2
+	VBROADCASTI128 (CX), Y6
+	VPAND          Y0, Y6, Y6
+	VPMOVZXBW      (CX), Y5
+	VPSRLW         $0x04, Y5, Y5
+	VMULPS         Y3, Y2, Y2
+	VBROADCASTSS   (DI), X3
+	VMOVD          80(CX), X7
+	VCVTPH2PS      X7, X7
+	VMULPS         X3, X7, X7
+	VBROADCASTSS   X7, Y3
+	VMOVSHDUP      X7, X7
+	VBROADCASTSS   X7, Y7
+	VMOVDQU        16(CX), Y8
+	VPAND          avx2bytes3030303<>+0(SB), Y8, Y9
+	VPMADDUBSW     (SI), Y9, Y9
+	VPSHUFB        avx2scalefalse_0_1<>+0(SB), Y6, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VSUBPS         Y4, Y2, Y2
+	VPSRLW         $0x02, Y8, Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
+	VPMADDUBSW     32(SI), Y4, Y10
+	VPSHUFB        avx2scalefalse_2_3<>+0(SB), Y6, Y4
+	VPMADDWD       Y4, Y10, Y10
+	VADDPS         Y2, Y1, Y1
+	VPSRLW         $0x04, Y8, Y2
+	VPAND          avx2bytes3030303<>+0(SB), Y2, Y2
+	VPMADDUBSW     64(SI), Y2, Y2
+	VPSHUFB        avx2scalefalse_4_5<>+0(SB), Y6, Y4
+	VPMADDWD       Y4, Y2, Y2
+	VPADDD         Y2, Y9, Y9
+	VPMADDWD       (R8), Y5, Y4
+	VPSRLW         $0x06, Y8, Y2
+	VPAND          avx2bytes3030303<>+0(SB), Y2, Y2
+	VPMADDUBSW     96(SI), Y2, Y2
+	VPSHUFB        avx2scalefalse_6_7<>+0(SB), Y6, Y5
+	VPMADDWD       Y5, Y2, Y2
+	VPADDD         Y2, Y10, Y10
+	VCVTDQ2PS      Y4, Y4
+	VMOVDQU        48(CX), Y2
+	VPAND          avx2bytes3030303<>+0(SB), Y2, Y5
+	VPMADDUBSW     128(SI), Y5, Y5
+	VPSHUFB        avx2scalefalse_8_9<>+0(SB), Y6, Y8
+	VPMADDWD       Y8, Y5, Y5
+	VPADDD         Y5, Y9, Y9
+	VMULPS         Y7, Y4, Y4
+	VPSRLW         $0x02, Y2, Y5
+	VPAND          avx2bytes3030303<>+0(SB), Y5, Y5
+	VPMADDUBSW     160(SI), Y5, Y5
+	VPSHUFB        avx2scalefalse_10_11<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y5, Y5
+	VPADDD         Y5, Y10, Y10
+	VPSRLW         $0x04, Y2, Y5
+	VPAND          avx2bytes3030303<>+0(SB), Y5, Y5
+	VPMADDUBSW     192(SI), Y5, Y5
+	VPSHUFB        avx2scalefalse_12_13<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y5, Y5
+	VPADDD         Y5, Y9, Y9
+	VPSRLW         $0x06, Y2, Y2
+	VPAND          avx2bytes3030303<>+0(SB), Y2, Y2
+	VPMADDUBSW     224(SI), Y2, Y2
+	VPSHUFB        avx2scalefalse_14_15<>+0(SB), Y6, Y5
+	VPMADDWD       Y5, Y2, Y2
+	VPADDD         Y2, Y10, Y10
+	VPADDD         Y10, Y9, Y2
+	ADDQ           $0x00000020, R8
+	ADDQ           $0x00000054, CX
+	ADDQ           $0x00000100, SI
+	ADDQ           $0x00000008, DI
+	DECQ           R9
+	JNZ            oneWholeQ2KAVX2_block
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y3, Y2, Y2
+	VSUBPS         Y4, Y2, Y2
+	VADDPS         Y2, Y1, Y1
+	VEXTRACTF128   $0x01, Y1, X2
+	VADDPS         X2, X1, X1
+	VMOVHLPS       X1, X1, X2
+	VADDPS         X2, X1, X1
+	VMOVSHDUP      X1, X2
+	VADDSS         X2, X1, X1
+	VMOVSS         X1, (DX)
+	ADDQ           $0x00000004, DX
+	DECQ           BX
+	JNZ            oneWholeQ2KAVX2_row
 	VZEROUPPER
 	RET
+
+DATA avx2scalefalse_0_1<>+0(SB)/8, $0x8000800080008000
+DATA avx2scalefalse_0_1<>+8(SB)/8, $0x8000800080008000
+DATA avx2scalefalse_0_1<>+16(SB)/8, $0x8001800180018001
+DATA avx2scalefalse_0_1<>+24(SB)/8, $0x8001800180018001
+GLOBL avx2scalefalse_0_1<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_2_3<>+0(SB)/8, $0x8002800280028002
+DATA avx2scalefalse_2_3<>+8(SB)/8, $0x8002800280028002
+DATA avx2scalefalse_2_3<>+16(SB)/8, $0x8003800380038003
+DATA avx2scalefalse_2_3<>+24(SB)/8, $0x8003800380038003
+GLOBL avx2scalefalse_2_3<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_4_5<>+0(SB)/8, $0x8004800480048004
+DATA avx2scalefalse_4_5<>+8(SB)/8, $0x8004800480048004
+DATA avx2scalefalse_4_5<>+16(SB)/8, $0x8005800580058005
+DATA avx2scalefalse_4_5<>+24(SB)/8, $0x8005800580058005
+GLOBL avx2scalefalse_4_5<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_6_7<>+0(SB)/8, $0x8006800680068006
+DATA avx2scalefalse_6_7<>+8(SB)/8, $0x8006800680068006
+DATA avx2scalefalse_6_7<>+16(SB)/8, $0x8007800780078007
+DATA avx2scalefalse_6_7<>+24(SB)/8, $0x8007800780078007
+GLOBL avx2scalefalse_6_7<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_8_9<>+0(SB)/8, $0x8008800880088008
+DATA avx2scalefalse_8_9<>+8(SB)/8, $0x8008800880088008
+DATA avx2scalefalse_8_9<>+16(SB)/8, $0x8009800980098009
+DATA avx2scalefalse_8_9<>+24(SB)/8, $0x8009800980098009
+GLOBL avx2scalefalse_8_9<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_10_11<>+0(SB)/8, $0x800a800a800a800a
+DATA avx2scalefalse_10_11<>+8(SB)/8, $0x800a800a800a800a
+DATA avx2scalefalse_10_11<>+16(SB)/8, $0x800b800b800b800b
+DATA avx2scalefalse_10_11<>+24(SB)/8, $0x800b800b800b800b
+GLOBL avx2scalefalse_10_11<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_12_13<>+0(SB)/8, $0x800c800c800c800c
+DATA avx2scalefalse_12_13<>+8(SB)/8, $0x800c800c800c800c
+DATA avx2scalefalse_12_13<>+16(SB)/8, $0x800d800d800d800d
+DATA avx2scalefalse_12_13<>+24(SB)/8, $0x800d800d800d800d
+GLOBL avx2scalefalse_12_13<>(SB), RODATA|NOPTR, $32
+
+DATA avx2scalefalse_14_15<>+0(SB)/8, $0x800e800e800e800e
+DATA avx2scalefalse_14_15<>+8(SB)/8, $0x800e800e800e800e
+DATA avx2scalefalse_14_15<>+16(SB)/8, $0x800f800f800f800f
+DATA avx2scalefalse_14_15<>+24(SB)/8, $0x800f800f800f800f
+GLOBL avx2scalefalse_14_15<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG16AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2
@@ -8928,13 +8551,13 @@ wholeDotG16BiasedAVX2_two_blocks:
 	VBROADCASTSS 64(SI), Y7
 	VMULPS       Y6, Y7, Y7
 	VMULPS       Y7, Y5, Y5
-	VMOVDQU      (R9), Y8
-	VPMADDWD     32(SI), Y8, Y8
-	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 68(SI), Y7
-	VMULPS       Y6, Y7, Y7
-	VMULPS       Y7, Y8, Y8
-	VSUBPS       Y8, Y5, Y5
+	VMOVDQU      (R9), Y7
+	VPMADDWD     32(SI), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 68(SI), Y8
+	VMULPS       Y6, Y8, Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y7, Y5, Y5
 	ADDQ         $0x00000020, R9
 	VADDPS       Y5, Y1, Y1
 	ADDQ         $0x00000100, DI
@@ -8945,13 +8568,13 @@ wholeDotG16BiasedAVX2_two_blocks:
 	VBROADCASTSS 64(SI), Y5
 	VMULPS       Y4, Y5, Y5
 	VMULPS       Y5, Y3, Y3
-	VMOVDQU      (R12), Y6
-	VPMADDWD     32(SI), Y6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VBROADCASTSS 68(SI), Y5
-	VMULPS       Y4, Y5, Y5
-	VMULPS       Y5, Y6, Y6
-	VSUBPS       Y6, Y3, Y3
+	VMOVDQU      (R12), Y5
+	VPMADDWD     32(SI), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS 68(SI), Y6
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y5, Y3, Y3
 	ADDQ         $0x00000020, R12
 	VADDPS       Y3, Y2, Y2
 	ADDQ         $0x00000100, R10
@@ -9036,13 +8659,13 @@ wholeDotG16BiasedAVX2_last_blocks:
 	VBROADCASTSS 64(BX), Y4
 	VMULPS       Y3, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VMOVDQU      (R8), Y5
-	VPMADDWD     32(BX), Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 68(BX), Y4
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VSUBPS       Y5, Y2, Y2
+	VMOVDQU      (R8), Y4
+	VPMADDWD     32(BX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 68(BX), Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VSUBPS       Y4, Y2, Y2
 	ADDQ         $0x00000020, R8
 	VADDPS       Y2, Y1, Y1
 	ADDQ         $0x00000100, SI
@@ -9060,14 +8683,10 @@ wholeDotG16BiasedAVX2_done:
 	VZEROUPPER
 	RET
 
-DATA avx2wordsInTurn<>+0(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+4(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+8(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+12(SB)/4, $0x01000100
-DATA avx2wordsInTurn<>+16(SB)/4, $0x03020302
-DATA avx2wordsInTurn<>+20(SB)/4, $0x03020302
-DATA avx2wordsInTurn<>+24(SB)/4, $0x03020302
-DATA avx2wordsInTurn<>+28(SB)/4, $0x03020302
+DATA avx2wordsInTurn<>+0(SB)/8, $0x0100010001000100
+DATA avx2wordsInTurn<>+8(SB)/8, $0x0100010001000100
+DATA avx2wordsInTurn<>+16(SB)/8, $0x0302030203020302
+DATA avx2wordsInTurn<>+24(SB)/8, $0x0302030203020302
 GLOBL avx2wordsInTurn<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
@@ -9625,13 +9244,13 @@ wholeDotG32BiasedAVX2_two_blocks:
 	VBROADCASTSS 64(SI), Y6
 	VMULPS       Y5, Y6, Y6
 	VMULPS       Y6, Y4, Y4
-	VMOVDQU      (R9), Y7
-	VPMADDWD     32(SI), Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 68(SI), Y6
-	VMULPS       Y5, Y6, Y6
-	VMULPS       Y6, Y7, Y7
-	VSUBPS       Y7, Y4, Y4
+	VMOVDQU      (R9), Y6
+	VPMADDWD     32(SI), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 68(SI), Y7
+	VMULPS       Y5, Y7, Y7
+	VMULPS       Y7, Y6, Y6
+	VSUBPS       Y6, Y4, Y4
 	ADDQ         $0x00000020, R9
 	VADDPS       Y4, Y0, Y0
 	ADDQ         $0x00000100, DI
@@ -9642,13 +9261,13 @@ wholeDotG32BiasedAVX2_two_blocks:
 	VBROADCASTSS 64(SI), Y4
 	VMULPS       Y3, Y4, Y4
 	VMULPS       Y4, Y2, Y2
-	VMOVDQU      (R12), Y5
-	VPMADDWD     32(SI), Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 68(SI), Y4
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y4, Y5, Y5
-	VSUBPS       Y5, Y2, Y2
+	VMOVDQU      (R12), Y4
+	VPMADDWD     32(SI), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 68(SI), Y5
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y5, Y4, Y4
+	VSUBPS       Y4, Y2, Y2
 	ADDQ         $0x00000020, R12
 	VADDPS       Y2, Y1, Y1
 	ADDQ         $0x00000100, R10
@@ -9725,13 +9344,13 @@ wholeDotG32BiasedAVX2_last_blocks:
 	VBROADCASTSS 64(BX), Y3
 	VMULPS       Y2, Y3, Y3
 	VMULPS       Y3, Y1, Y1
-	VMOVDQU      (R8), Y4
-	VPMADDWD     32(BX), Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 68(BX), Y3
-	VMULPS       Y2, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VSUBPS       Y4, Y1, Y1
+	VMOVDQU      (R8), Y3
+	VPMADDWD     32(BX), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VBROADCASTSS 68(BX), Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y4, Y3, Y3
+	VSUBPS       Y3, Y1, Y1
 	ADDQ         $0x00000020, R8
 	VADDPS       Y1, Y0, Y0
 	ADDQ         $0x00000100, SI
@@ -9844,14 +9463,10 @@ arrangeShortAVX2_eight:
 	VZEROUPPER
 	RET
 
-DATA avx2bytes1010101<>+0(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+4(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+8(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+12(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+16(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+20(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+24(SB)/4, $0x01010101
-DATA avx2bytes1010101<>+28(SB)/4, $0x01010101
+DATA avx2bytes1010101<>+0(SB)/8, $0x0101010101010101
+DATA avx2bytes1010101<>+8(SB)/8, $0x0101010101010101
+DATA avx2bytes1010101<>+16(SB)/8, $0x0101010101010101
+DATA avx2bytes1010101<>+24(SB)/8, $0x0101010101010101
 GLOBL avx2bytes1010101<>(SB), RODATA|NOPTR, $32
 
 // func halvesAVX2(dst *float32, row *byte, blocks int)

@@ -154,34 +154,22 @@ mulInt8Q2N1AVX2_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx2pair10001<>+0(SB)/4, $0x00010001
-DATA avx2pair10001<>+4(SB)/4, $0x00010001
-DATA avx2pair10001<>+8(SB)/4, $0x00010001
-DATA avx2pair10001<>+12(SB)/4, $0x00010001
-DATA avx2pair10001<>+16(SB)/4, $0x00010001
-DATA avx2pair10001<>+20(SB)/4, $0x00010001
-DATA avx2pair10001<>+24(SB)/4, $0x00010001
-DATA avx2pair10001<>+28(SB)/4, $0x00010001
+DATA avx2pair10001<>+0(SB)/8, $0x0001000100010001
+DATA avx2pair10001<>+8(SB)/8, $0x0001000100010001
+DATA avx2pair10001<>+16(SB)/8, $0x0001000100010001
+DATA avx2pair10001<>+24(SB)/8, $0x0001000100010001
 GLOBL avx2pair10001<>(SB), RODATA|NOPTR, $32
 
-DATA avx2pair100010<>+0(SB)/4, $0x00100010
-DATA avx2pair100010<>+4(SB)/4, $0x00100010
-DATA avx2pair100010<>+8(SB)/4, $0x00100010
-DATA avx2pair100010<>+12(SB)/4, $0x00100010
-DATA avx2pair100010<>+16(SB)/4, $0x00100010
-DATA avx2pair100010<>+20(SB)/4, $0x00100010
-DATA avx2pair100010<>+24(SB)/4, $0x00100010
-DATA avx2pair100010<>+28(SB)/4, $0x00100010
+DATA avx2pair100010<>+0(SB)/8, $0x0010001000100010
+DATA avx2pair100010<>+8(SB)/8, $0x0010001000100010
+DATA avx2pair100010<>+16(SB)/8, $0x0010001000100010
+DATA avx2pair100010<>+24(SB)/8, $0x0010001000100010
 GLOBL avx2pair100010<>(SB), RODATA|NOPTR, $32
 
-DATA avx2mask3030303<>+0(SB)/4, $0x03030303
-DATA avx2mask3030303<>+4(SB)/4, $0x03030303
-DATA avx2mask3030303<>+8(SB)/4, $0x03030303
-DATA avx2mask3030303<>+12(SB)/4, $0x03030303
-DATA avx2mask3030303<>+16(SB)/4, $0x03030303
-DATA avx2mask3030303<>+20(SB)/4, $0x03030303
-DATA avx2mask3030303<>+24(SB)/4, $0x03030303
-DATA avx2mask3030303<>+28(SB)/4, $0x03030303
+DATA avx2mask3030303<>+0(SB)/8, $0x0303030303030303
+DATA avx2mask3030303<>+8(SB)/8, $0x0303030303030303
+DATA avx2mask3030303<>+16(SB)/8, $0x0303030303030303
+DATA avx2mask3030303<>+24(SB)/8, $0x0303030303030303
 GLOBL avx2mask3030303<>(SB), RODATA|NOPTR, $32
 
 // func mulF32Q2N1AVX2(a *byte)
@@ -469,14 +457,10 @@ mulF32Q2N1AVX2_residue2:
 	VZEROUPPER
 	RET
 
-DATA avx2code3<>+0(SB)/4, $0x00000003
-DATA avx2code3<>+4(SB)/4, $0x00000003
-DATA avx2code3<>+8(SB)/4, $0x00000003
-DATA avx2code3<>+12(SB)/4, $0x00000003
-DATA avx2code3<>+16(SB)/4, $0x00000003
-DATA avx2code3<>+20(SB)/4, $0x00000003
-DATA avx2code3<>+24(SB)/4, $0x00000003
-DATA avx2code3<>+28(SB)/4, $0x00000003
+DATA avx2code3<>+0(SB)/8, $0x0000000300000003
+DATA avx2code3<>+8(SB)/8, $0x0000000300000003
+DATA avx2code3<>+16(SB)/8, $0x0000000300000003
+DATA avx2code3<>+24(SB)/8, $0x0000000300000003
 GLOBL avx2code3<>(SB), RODATA|NOPTR, $32
 
 // func mulInt8Q2N2AVX2(a *byte)
@@ -2682,14 +2666,10 @@ mulInt8Q4N1AVX2_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx2maskf0f0f0f<>+0(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+4(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+8(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+12(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+16(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+20(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+24(SB)/4, $0x0f0f0f0f
-DATA avx2maskf0f0f0f<>+28(SB)/4, $0x0f0f0f0f
+DATA avx2maskf0f0f0f<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2maskf0f0f0f<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2maskf0f0f0f<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx2maskf0f0f0f<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL avx2maskf0f0f0f<>(SB), RODATA|NOPTR, $32
 
 // func mulF32Q4N1AVX2(a *byte)
@@ -2873,14 +2853,10 @@ mulF32Q4N1AVX2_residue2:
 	VZEROUPPER
 	RET
 
-DATA avx2codef<>+0(SB)/4, $0x0000000f
-DATA avx2codef<>+4(SB)/4, $0x0000000f
-DATA avx2codef<>+8(SB)/4, $0x0000000f
-DATA avx2codef<>+12(SB)/4, $0x0000000f
-DATA avx2codef<>+16(SB)/4, $0x0000000f
-DATA avx2codef<>+20(SB)/4, $0x0000000f
-DATA avx2codef<>+24(SB)/4, $0x0000000f
-DATA avx2codef<>+28(SB)/4, $0x0000000f
+DATA avx2codef<>+0(SB)/8, $0x0000000f0000000f
+DATA avx2codef<>+8(SB)/8, $0x0000000f0000000f
+DATA avx2codef<>+16(SB)/8, $0x0000000f0000000f
+DATA avx2codef<>+24(SB)/8, $0x0000000f0000000f
 GLOBL avx2codef<>(SB), RODATA|NOPTR, $32
 
 // func mulInt8Q4N2AVX2(a *byte)
@@ -4595,14 +4571,10 @@ mulF32Q8N1AVX2_residue2:
 	VZEROUPPER
 	RET
 
-DATA avx2codeff<>+0(SB)/4, $0x000000ff
-DATA avx2codeff<>+4(SB)/4, $0x000000ff
-DATA avx2codeff<>+8(SB)/4, $0x000000ff
-DATA avx2codeff<>+12(SB)/4, $0x000000ff
-DATA avx2codeff<>+16(SB)/4, $0x000000ff
-DATA avx2codeff<>+20(SB)/4, $0x000000ff
-DATA avx2codeff<>+24(SB)/4, $0x000000ff
-DATA avx2codeff<>+28(SB)/4, $0x000000ff
+DATA avx2codeff<>+0(SB)/8, $0x000000ff000000ff
+DATA avx2codeff<>+8(SB)/8, $0x000000ff000000ff
+DATA avx2codeff<>+16(SB)/8, $0x000000ff000000ff
+DATA avx2codeff<>+24(SB)/8, $0x000000ff000000ff
 GLOBL avx2codeff<>(SB), RODATA|NOPTR, $32
 
 // func mulInt8Q8N2AVX2(a *byte)
@@ -5971,44 +5943,28 @@ mulInt8MXFP4N1AVX2_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx2wholesMXFP4<>+0(SB)/4, $0x0f0e0d0c
-DATA avx2wholesMXFP4<>+4(SB)/4, $0x18141210
-DATA avx2wholesMXFP4<>+8(SB)/4, $0x090a0b0c
-DATA avx2wholesMXFP4<>+12(SB)/4, $0x00040608
-DATA avx2wholesMXFP4<>+16(SB)/4, $0x0f0e0d0c
-DATA avx2wholesMXFP4<>+20(SB)/4, $0x18141210
-DATA avx2wholesMXFP4<>+24(SB)/4, $0x090a0b0c
-DATA avx2wholesMXFP4<>+28(SB)/4, $0x00040608
+DATA avx2wholesMXFP4<>+0(SB)/8, $0x181412100f0e0d0c
+DATA avx2wholesMXFP4<>+8(SB)/8, $0x00040608090a0b0c
+DATA avx2wholesMXFP4<>+16(SB)/8, $0x181412100f0e0d0c
+DATA avx2wholesMXFP4<>+24(SB)/8, $0x00040608090a0b0c
 GLOBL avx2wholesMXFP4<>(SB), RODATA|NOPTR, $32
 
-DATA avx2least400000<>+0(SB)/4, $0x00400000
-DATA avx2least400000<>+4(SB)/4, $0x00400000
-DATA avx2least400000<>+8(SB)/4, $0x00400000
-DATA avx2least400000<>+12(SB)/4, $0x00400000
-DATA avx2least400000<>+16(SB)/4, $0x00400000
-DATA avx2least400000<>+20(SB)/4, $0x00400000
-DATA avx2least400000<>+24(SB)/4, $0x00400000
-DATA avx2least400000<>+28(SB)/4, $0x00400000
+DATA avx2least400000<>+0(SB)/8, $0x0040000000400000
+DATA avx2least400000<>+8(SB)/8, $0x0040000000400000
+DATA avx2least400000<>+16(SB)/8, $0x0040000000400000
+DATA avx2least400000<>+24(SB)/8, $0x0040000000400000
 GLOBL avx2least400000<>(SB), RODATA|NOPTR, $32
 
-DATA avx2floatc0c00000<>+0(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+4(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+8(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+12(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+16(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+20(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+24(SB)/4, $0xc0c00000
-DATA avx2floatc0c00000<>+28(SB)/4, $0xc0c00000
+DATA avx2floatc0c00000<>+0(SB)/8, $0xc0c00000c0c00000
+DATA avx2floatc0c00000<>+8(SB)/8, $0xc0c00000c0c00000
+DATA avx2floatc0c00000<>+16(SB)/8, $0xc0c00000c0c00000
+DATA avx2floatc0c00000<>+24(SB)/8, $0xc0c00000c0c00000
 GLOBL avx2floatc0c00000<>(SB), RODATA|NOPTR, $32
 
-DATA avx2float3f000000<>+0(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+4(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+8(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+12(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+16(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+20(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+24(SB)/4, $0x3f000000
-DATA avx2float3f000000<>+28(SB)/4, $0x3f000000
+DATA avx2float3f000000<>+0(SB)/8, $0x3f0000003f000000
+DATA avx2float3f000000<>+8(SB)/8, $0x3f0000003f000000
+DATA avx2float3f000000<>+16(SB)/8, $0x3f0000003f000000
+DATA avx2float3f000000<>+24(SB)/8, $0x3f0000003f000000
 GLOBL avx2float3f000000<>(SB), RODATA|NOPTR, $32
 
 // func mulF32MXFP4N1AVX2(a *byte)
@@ -6237,24 +6193,16 @@ mulF32MXFP4N1AVX2_residue2:
 	VZEROUPPER
 	RET
 
-DATA avx2magnitudesMXFP4<>+0(SB)/4, $(0.0)
-DATA avx2magnitudesMXFP4<>+4(SB)/4, $(0.5)
-DATA avx2magnitudesMXFP4<>+8(SB)/4, $(1.0)
-DATA avx2magnitudesMXFP4<>+12(SB)/4, $(1.5)
-DATA avx2magnitudesMXFP4<>+16(SB)/4, $(2.0)
-DATA avx2magnitudesMXFP4<>+20(SB)/4, $(3.0)
-DATA avx2magnitudesMXFP4<>+24(SB)/4, $(4.0)
-DATA avx2magnitudesMXFP4<>+28(SB)/4, $(6.0)
+DATA avx2magnitudesMXFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx2magnitudesMXFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx2magnitudesMXFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx2magnitudesMXFP4<>+24(SB)/8, $0x40c0000040800000
 GLOBL avx2magnitudesMXFP4<>(SB), RODATA|NOPTR, $32
 
-DATA avx2signs<>+0(SB)/4, $0x80000000
-DATA avx2signs<>+4(SB)/4, $0x80000000
-DATA avx2signs<>+8(SB)/4, $0x80000000
-DATA avx2signs<>+12(SB)/4, $0x80000000
-DATA avx2signs<>+16(SB)/4, $0x80000000
-DATA avx2signs<>+20(SB)/4, $0x80000000
-DATA avx2signs<>+24(SB)/4, $0x80000000
-DATA avx2signs<>+28(SB)/4, $0x80000000
+DATA avx2signs<>+0(SB)/8, $0x8000000080000000
+DATA avx2signs<>+8(SB)/8, $0x8000000080000000
+DATA avx2signs<>+16(SB)/8, $0x8000000080000000
+DATA avx2signs<>+24(SB)/8, $0x8000000080000000
 GLOBL avx2signs<>(SB), RODATA|NOPTR, $32
 
 // func mulInt8MXFP4N2AVX2(a *byte)
@@ -10324,24 +10272,16 @@ mulF32FP8N1AVX2_residue2:
 	VZEROUPPER
 	RET
 
-DATA avx2float887f00000<>+0(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+4(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+8(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+12(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+16(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+20(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+24(SB)/4, $0x87f00000
-DATA avx2float887f00000<>+28(SB)/4, $0x87f00000
+DATA avx2float887f00000<>+0(SB)/8, $0x87f0000087f00000
+DATA avx2float887f00000<>+8(SB)/8, $0x87f0000087f00000
+DATA avx2float887f00000<>+16(SB)/8, $0x87f0000087f00000
+DATA avx2float887f00000<>+24(SB)/8, $0x87f0000087f00000
 GLOBL avx2float887f00000<>(SB), RODATA|NOPTR, $32
 
-DATA avx2power7b800000<>+0(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+4(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+8(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+12(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+16(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+20(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+24(SB)/4, $0x7b800000
-DATA avx2power7b800000<>+28(SB)/4, $0x7b800000
+DATA avx2power7b800000<>+0(SB)/8, $0x7b8000007b800000
+DATA avx2power7b800000<>+8(SB)/8, $0x7b8000007b800000
+DATA avx2power7b800000<>+16(SB)/8, $0x7b8000007b800000
+DATA avx2power7b800000<>+24(SB)/8, $0x7b8000007b800000
 GLOBL avx2power7b800000<>(SB), RODATA|NOPTR, $32
 
 // func mulF32FP8N2AVX2(a *byte)
@@ -10933,14 +10873,10 @@ mulInt8NVFP4N1AVX2_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx2wholesNVFP4<>+0(SB)/4, $0x0f0e0d0c
-DATA avx2wholesNVFP4<>+4(SB)/4, $0x18141210
-DATA avx2wholesNVFP4<>+8(SB)/4, $0x090a0b0c
-DATA avx2wholesNVFP4<>+12(SB)/4, $0x00040608
-DATA avx2wholesNVFP4<>+16(SB)/4, $0x0f0e0d0c
-DATA avx2wholesNVFP4<>+20(SB)/4, $0x18141210
-DATA avx2wholesNVFP4<>+24(SB)/4, $0x090a0b0c
-DATA avx2wholesNVFP4<>+28(SB)/4, $0x00040608
+DATA avx2wholesNVFP4<>+0(SB)/8, $0x181412100f0e0d0c
+DATA avx2wholesNVFP4<>+8(SB)/8, $0x00040608090a0b0c
+DATA avx2wholesNVFP4<>+16(SB)/8, $0x181412100f0e0d0c
+DATA avx2wholesNVFP4<>+24(SB)/8, $0x00040608090a0b0c
 GLOBL avx2wholesNVFP4<>(SB), RODATA|NOPTR, $32
 
 // func mulF32NVFP4N1AVX2(a *byte)
@@ -11169,14 +11105,10 @@ mulF32NVFP4N1AVX2_residue2:
 	VZEROUPPER
 	RET
 
-DATA avx2magnitudesNVFP4<>+0(SB)/4, $(0.0)
-DATA avx2magnitudesNVFP4<>+4(SB)/4, $(0.5)
-DATA avx2magnitudesNVFP4<>+8(SB)/4, $(1.0)
-DATA avx2magnitudesNVFP4<>+12(SB)/4, $(1.5)
-DATA avx2magnitudesNVFP4<>+16(SB)/4, $(2.0)
-DATA avx2magnitudesNVFP4<>+20(SB)/4, $(3.0)
-DATA avx2magnitudesNVFP4<>+24(SB)/4, $(4.0)
-DATA avx2magnitudesNVFP4<>+28(SB)/4, $(6.0)
+DATA avx2magnitudesNVFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx2magnitudesNVFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx2magnitudesNVFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx2magnitudesNVFP4<>+24(SB)/8, $0x40c0000040800000
 GLOBL avx2magnitudesNVFP4<>(SB), RODATA|NOPTR, $32
 
 // func mulInt8NVFP4N2AVX2(a *byte)
@@ -12381,34 +12313,22 @@ quantiseAVX2_next:
 	VZEROUPPER
 	RET
 
-DATA avx2abs7fffffff<>+0(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+4(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+8(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+12(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+16(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+20(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+24(SB)/4, $0x7fffffff
-DATA avx2abs7fffffff<>+28(SB)/4, $0x7fffffff
+DATA avx2abs7fffffff<>+0(SB)/8, $0x7fffffff7fffffff
+DATA avx2abs7fffffff<>+8(SB)/8, $0x7fffffff7fffffff
+DATA avx2abs7fffffff<>+16(SB)/8, $0x7fffffff7fffffff
+DATA avx2abs7fffffff<>+24(SB)/8, $0x7fffffff7fffffff
 GLOBL avx2abs7fffffff<>(SB), RODATA|NOPTR, $32
 
-DATA avx2127f42fe0000<>+0(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+4(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+8(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+12(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+16(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+20(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+24(SB)/4, $0x42fe0000
-DATA avx2127f42fe0000<>+28(SB)/4, $0x42fe0000
+DATA avx2127f42fe0000<>+0(SB)/8, $0x42fe000042fe0000
+DATA avx2127f42fe0000<>+8(SB)/8, $0x42fe000042fe0000
+DATA avx2127f42fe0000<>+16(SB)/8, $0x42fe000042fe0000
+DATA avx2127f42fe0000<>+24(SB)/8, $0x42fe000042fe0000
 GLOBL avx2127f42fe0000<>(SB), RODATA|NOPTR, $32
 
-DATA avx2order<>+0(SB)/4, $0x00000000
-DATA avx2order<>+4(SB)/4, $0x00000004
-DATA avx2order<>+8(SB)/4, $0x00000001
-DATA avx2order<>+12(SB)/4, $0x00000005
-DATA avx2order<>+16(SB)/4, $0x00000002
-DATA avx2order<>+20(SB)/4, $0x00000006
-DATA avx2order<>+24(SB)/4, $0x00000003
-DATA avx2order<>+28(SB)/4, $0x00000007
+DATA avx2order<>+0(SB)/8, $0x0000000400000000
+DATA avx2order<>+8(SB)/8, $0x0000000500000001
+DATA avx2order<>+16(SB)/8, $0x0000000600000002
+DATA avx2order<>+24(SB)/8, $0x0000000700000003
 GLOBL avx2order<>(SB), RODATA|NOPTR, $32
 
 // func arrange2AVX2(dst *byte, src *byte, stride int, blocks int)
@@ -12645,24 +12565,16 @@ arrange2AVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2swapcc00cc<>+0(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+4(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+8(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+12(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+16(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+20(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+24(SB)/4, $0x00cc00cc
-DATA avx2swapcc00cc<>+28(SB)/4, $0x00cc00cc
+DATA avx2swapcc00cc<>+0(SB)/8, $0x00cc00cc00cc00cc
+DATA avx2swapcc00cc<>+8(SB)/8, $0x00cc00cc00cc00cc
+DATA avx2swapcc00cc<>+16(SB)/8, $0x00cc00cc00cc00cc
+DATA avx2swapcc00cc<>+24(SB)/8, $0x00cc00cc00cc00cc
 GLOBL avx2swapcc00cc<>(SB), RODATA|NOPTR, $32
 
-DATA avx2swapf0f0<>+0(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+4(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+8(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+12(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+16(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+20(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+24(SB)/4, $0x0000f0f0
-DATA avx2swapf0f0<>+28(SB)/4, $0x0000f0f0
+DATA avx2swapf0f0<>+0(SB)/8, $0x0000f0f00000f0f0
+DATA avx2swapf0f0<>+8(SB)/8, $0x0000f0f00000f0f0
+DATA avx2swapf0f0<>+16(SB)/8, $0x0000f0f00000f0f0
+DATA avx2swapf0f0<>+24(SB)/8, $0x0000f0f00000f0f0
 GLOBL avx2swapf0f0<>(SB), RODATA|NOPTR, $32
 
 // func arrange4AVX2(dst *byte, src *byte, stride int, blocks int)
@@ -12899,24 +12811,16 @@ arrange4AVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2swapff00<>+0(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+4(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+8(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+12(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+16(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+20(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+24(SB)/4, $0x0000ff00
-DATA avx2swapff00<>+28(SB)/4, $0x0000ff00
+DATA avx2swapff00<>+0(SB)/8, $0x0000ff000000ff00
+DATA avx2swapff00<>+8(SB)/8, $0x0000ff000000ff00
+DATA avx2swapff00<>+16(SB)/8, $0x0000ff000000ff00
+DATA avx2swapff00<>+24(SB)/8, $0x0000ff000000ff00
 GLOBL avx2swapff00<>(SB), RODATA|NOPTR, $32
 
-DATA avx2swapf000f0<>+0(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+4(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+8(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+12(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+16(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+20(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+24(SB)/4, $0x00f000f0
-DATA avx2swapf000f0<>+28(SB)/4, $0x00f000f0
+DATA avx2swapf000f0<>+0(SB)/8, $0x00f000f000f000f0
+DATA avx2swapf000f0<>+8(SB)/8, $0x00f000f000f000f0
+DATA avx2swapf000f0<>+16(SB)/8, $0x00f000f000f000f0
+DATA avx2swapf000f0<>+24(SB)/8, $0x00f000f000f000f0
 GLOBL avx2swapf000f0<>(SB), RODATA|NOPTR, $32
 
 // func arrange8AVX2(dst *byte, src *byte, stride int, blocks int)
@@ -13256,12 +13160,8 @@ arrangeScalesAVX2_block:
 	VZEROUPPER
 	RET
 
-DATA avx2lowffff<>+0(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+4(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+8(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+12(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+16(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+20(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+24(SB)/4, $0x0000ffff
-DATA avx2lowffff<>+28(SB)/4, $0x0000ffff
+DATA avx2lowffff<>+0(SB)/8, $0x0000ffff0000ffff
+DATA avx2lowffff<>+8(SB)/8, $0x0000ffff0000ffff
+DATA avx2lowffff<>+16(SB)/8, $0x0000ffff0000ffff
+DATA avx2lowffff<>+24(SB)/8, $0x0000ffff0000ffff
 GLOBL avx2lowffff<>(SB), RODATA|NOPTR, $32

@@ -82,22 +82,14 @@ mulInt8Q2N1AVX512_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx512mask3030303<>+0(SB)/4, $0x03030303
-DATA avx512mask3030303<>+4(SB)/4, $0x03030303
-DATA avx512mask3030303<>+8(SB)/4, $0x03030303
-DATA avx512mask3030303<>+12(SB)/4, $0x03030303
-DATA avx512mask3030303<>+16(SB)/4, $0x03030303
-DATA avx512mask3030303<>+20(SB)/4, $0x03030303
-DATA avx512mask3030303<>+24(SB)/4, $0x03030303
-DATA avx512mask3030303<>+28(SB)/4, $0x03030303
-DATA avx512mask3030303<>+32(SB)/4, $0x03030303
-DATA avx512mask3030303<>+36(SB)/4, $0x03030303
-DATA avx512mask3030303<>+40(SB)/4, $0x03030303
-DATA avx512mask3030303<>+44(SB)/4, $0x03030303
-DATA avx512mask3030303<>+48(SB)/4, $0x03030303
-DATA avx512mask3030303<>+52(SB)/4, $0x03030303
-DATA avx512mask3030303<>+56(SB)/4, $0x03030303
-DATA avx512mask3030303<>+60(SB)/4, $0x03030303
+DATA avx512mask3030303<>+0(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+8(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+16(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+24(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+32(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+40(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+48(SB)/8, $0x0303030303030303
+DATA avx512mask3030303<>+56(SB)/8, $0x0303030303030303
 GLOBL avx512mask3030303<>(SB), RODATA|NOPTR, $64
 
 // func mulF32Q2N1AVX512(a *byte)
@@ -210,22 +202,14 @@ mulF32Q2N1AVX512_residue0:
 	VZEROUPPER
 	RET
 
-DATA avx512values2<>+0(SB)/4, $(0.0)
-DATA avx512values2<>+4(SB)/4, $(1.0)
-DATA avx512values2<>+8(SB)/4, $(2.0)
-DATA avx512values2<>+12(SB)/4, $(3.0)
-DATA avx512values2<>+16(SB)/4, $(0.0)
-DATA avx512values2<>+20(SB)/4, $(1.0)
-DATA avx512values2<>+24(SB)/4, $(2.0)
-DATA avx512values2<>+28(SB)/4, $(3.0)
-DATA avx512values2<>+32(SB)/4, $(0.0)
-DATA avx512values2<>+36(SB)/4, $(1.0)
-DATA avx512values2<>+40(SB)/4, $(2.0)
-DATA avx512values2<>+44(SB)/4, $(3.0)
-DATA avx512values2<>+48(SB)/4, $(0.0)
-DATA avx512values2<>+52(SB)/4, $(1.0)
-DATA avx512values2<>+56(SB)/4, $(2.0)
-DATA avx512values2<>+60(SB)/4, $(3.0)
+DATA avx512values2<>+0(SB)/8, $0x3f80000000000000
+DATA avx512values2<>+8(SB)/8, $0x4040000040000000
+DATA avx512values2<>+16(SB)/8, $0x3f80000000000000
+DATA avx512values2<>+24(SB)/8, $0x4040000040000000
+DATA avx512values2<>+32(SB)/8, $0x3f80000000000000
+DATA avx512values2<>+40(SB)/8, $0x4040000040000000
+DATA avx512values2<>+48(SB)/8, $0x3f80000000000000
+DATA avx512values2<>+56(SB)/8, $0x4040000040000000
 GLOBL avx512values2<>(SB), RODATA|NOPTR, $64
 
 // func mulInt8Q2N2AVX512(a *byte)
@@ -3452,22 +3436,14 @@ mulInt8Q4N1AVX512_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx512maskf0f0f0f<>+0(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+4(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+8(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+12(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+16(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+20(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+24(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+28(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+32(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+36(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+40(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+44(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+48(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+52(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+56(SB)/4, $0x0f0f0f0f
-DATA avx512maskf0f0f0f<>+60(SB)/4, $0x0f0f0f0f
+DATA avx512maskf0f0f0f<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA avx512maskf0f0f0f<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL avx512maskf0f0f0f<>(SB), RODATA|NOPTR, $64
 
 // func mulF32Q4N1AVX512(a *byte)
@@ -3548,22 +3524,14 @@ mulF32Q4N1AVX512_residue0:
 	VZEROUPPER
 	RET
 
-DATA avx512values4<>+0(SB)/4, $(0.0)
-DATA avx512values4<>+4(SB)/4, $(1.0)
-DATA avx512values4<>+8(SB)/4, $(2.0)
-DATA avx512values4<>+12(SB)/4, $(3.0)
-DATA avx512values4<>+16(SB)/4, $(4.0)
-DATA avx512values4<>+20(SB)/4, $(5.0)
-DATA avx512values4<>+24(SB)/4, $(6.0)
-DATA avx512values4<>+28(SB)/4, $(7.0)
-DATA avx512values4<>+32(SB)/4, $(8.0)
-DATA avx512values4<>+36(SB)/4, $(9.0)
-DATA avx512values4<>+40(SB)/4, $(10.0)
-DATA avx512values4<>+44(SB)/4, $(11.0)
-DATA avx512values4<>+48(SB)/4, $(12.0)
-DATA avx512values4<>+52(SB)/4, $(13.0)
-DATA avx512values4<>+56(SB)/4, $(14.0)
-DATA avx512values4<>+60(SB)/4, $(15.0)
+DATA avx512values4<>+0(SB)/8, $0x3f80000000000000
+DATA avx512values4<>+8(SB)/8, $0x4040000040000000
+DATA avx512values4<>+16(SB)/8, $0x40a0000040800000
+DATA avx512values4<>+24(SB)/8, $0x40e0000040c00000
+DATA avx512values4<>+32(SB)/8, $0x4110000041000000
+DATA avx512values4<>+40(SB)/8, $0x4130000041200000
+DATA avx512values4<>+48(SB)/8, $0x4150000041400000
+DATA avx512values4<>+56(SB)/8, $0x4170000041600000
 GLOBL avx512values4<>(SB), RODATA|NOPTR, $64
 
 // func mulInt8Q4N2AVX512(a *byte)
@@ -5947,22 +5915,14 @@ mulF32Q8N1AVX512_residue0:
 	VZEROUPPER
 	RET
 
-DATA avx512codeff<>+0(SB)/4, $0x000000ff
-DATA avx512codeff<>+4(SB)/4, $0x000000ff
-DATA avx512codeff<>+8(SB)/4, $0x000000ff
-DATA avx512codeff<>+12(SB)/4, $0x000000ff
-DATA avx512codeff<>+16(SB)/4, $0x000000ff
-DATA avx512codeff<>+20(SB)/4, $0x000000ff
-DATA avx512codeff<>+24(SB)/4, $0x000000ff
-DATA avx512codeff<>+28(SB)/4, $0x000000ff
-DATA avx512codeff<>+32(SB)/4, $0x000000ff
-DATA avx512codeff<>+36(SB)/4, $0x000000ff
-DATA avx512codeff<>+40(SB)/4, $0x000000ff
-DATA avx512codeff<>+44(SB)/4, $0x000000ff
-DATA avx512codeff<>+48(SB)/4, $0x000000ff
-DATA avx512codeff<>+52(SB)/4, $0x000000ff
-DATA avx512codeff<>+56(SB)/4, $0x000000ff
-DATA avx512codeff<>+60(SB)/4, $0x000000ff
+DATA avx512codeff<>+0(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+8(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+16(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+24(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+32(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+40(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+48(SB)/8, $0x000000ff000000ff
+DATA avx512codeff<>+56(SB)/8, $0x000000ff000000ff
 GLOBL avx512codeff<>(SB), RODATA|NOPTR, $64
 
 // func mulInt8Q8N2AVX512(a *byte)
@@ -7860,76 +7820,44 @@ mulInt8MXFP4N1AVX512_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx512wholesMXFP4<>+0(SB)/4, $0x0f0e0d0c
-DATA avx512wholesMXFP4<>+4(SB)/4, $0x18141210
-DATA avx512wholesMXFP4<>+8(SB)/4, $0x090a0b0c
-DATA avx512wholesMXFP4<>+12(SB)/4, $0x00040608
-DATA avx512wholesMXFP4<>+16(SB)/4, $0x0f0e0d0c
-DATA avx512wholesMXFP4<>+20(SB)/4, $0x18141210
-DATA avx512wholesMXFP4<>+24(SB)/4, $0x090a0b0c
-DATA avx512wholesMXFP4<>+28(SB)/4, $0x00040608
-DATA avx512wholesMXFP4<>+32(SB)/4, $0x0f0e0d0c
-DATA avx512wholesMXFP4<>+36(SB)/4, $0x18141210
-DATA avx512wholesMXFP4<>+40(SB)/4, $0x090a0b0c
-DATA avx512wholesMXFP4<>+44(SB)/4, $0x00040608
-DATA avx512wholesMXFP4<>+48(SB)/4, $0x0f0e0d0c
-DATA avx512wholesMXFP4<>+52(SB)/4, $0x18141210
-DATA avx512wholesMXFP4<>+56(SB)/4, $0x090a0b0c
-DATA avx512wholesMXFP4<>+60(SB)/4, $0x00040608
+DATA avx512wholesMXFP4<>+0(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesMXFP4<>+8(SB)/8, $0x00040608090a0b0c
+DATA avx512wholesMXFP4<>+16(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesMXFP4<>+24(SB)/8, $0x00040608090a0b0c
+DATA avx512wholesMXFP4<>+32(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesMXFP4<>+40(SB)/8, $0x00040608090a0b0c
+DATA avx512wholesMXFP4<>+48(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesMXFP4<>+56(SB)/8, $0x00040608090a0b0c
 GLOBL avx512wholesMXFP4<>(SB), RODATA|NOPTR, $64
 
-DATA avx512least400000<>+0(SB)/4, $0x00400000
-DATA avx512least400000<>+4(SB)/4, $0x00400000
-DATA avx512least400000<>+8(SB)/4, $0x00400000
-DATA avx512least400000<>+12(SB)/4, $0x00400000
-DATA avx512least400000<>+16(SB)/4, $0x00400000
-DATA avx512least400000<>+20(SB)/4, $0x00400000
-DATA avx512least400000<>+24(SB)/4, $0x00400000
-DATA avx512least400000<>+28(SB)/4, $0x00400000
-DATA avx512least400000<>+32(SB)/4, $0x00400000
-DATA avx512least400000<>+36(SB)/4, $0x00400000
-DATA avx512least400000<>+40(SB)/4, $0x00400000
-DATA avx512least400000<>+44(SB)/4, $0x00400000
-DATA avx512least400000<>+48(SB)/4, $0x00400000
-DATA avx512least400000<>+52(SB)/4, $0x00400000
-DATA avx512least400000<>+56(SB)/4, $0x00400000
-DATA avx512least400000<>+60(SB)/4, $0x00400000
+DATA avx512least400000<>+0(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+8(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+16(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+24(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+32(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+40(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+48(SB)/8, $0x0040000000400000
+DATA avx512least400000<>+56(SB)/8, $0x0040000000400000
 GLOBL avx512least400000<>(SB), RODATA|NOPTR, $64
 
-DATA avx512floatc0c00000<>+0(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+4(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+8(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+12(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+16(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+20(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+24(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+28(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+32(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+36(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+40(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+44(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+48(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+52(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+56(SB)/4, $0xc0c00000
-DATA avx512floatc0c00000<>+60(SB)/4, $0xc0c00000
+DATA avx512floatc0c00000<>+0(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+8(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+16(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+24(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+32(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+40(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+48(SB)/8, $0xc0c00000c0c00000
+DATA avx512floatc0c00000<>+56(SB)/8, $0xc0c00000c0c00000
 GLOBL avx512floatc0c00000<>(SB), RODATA|NOPTR, $64
 
-DATA avx512float3f000000<>+0(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+4(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+8(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+12(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+16(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+20(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+24(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+28(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+32(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+36(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+40(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+44(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+48(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+52(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+56(SB)/4, $0x3f000000
-DATA avx512float3f000000<>+60(SB)/4, $0x3f000000
+DATA avx512float3f000000<>+0(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+8(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+16(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+24(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+32(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+40(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+48(SB)/8, $0x3f0000003f000000
+DATA avx512float3f000000<>+56(SB)/8, $0x3f0000003f000000
 GLOBL avx512float3f000000<>(SB), RODATA|NOPTR, $64
 
 // func mulF32MXFP4N1AVX512(a *byte)
@@ -8006,22 +7934,14 @@ mulF32MXFP4N1AVX512_residue0:
 	VZEROUPPER
 	RET
 
-DATA avx512valuesMXFP4<>+0(SB)/4, $(0.0)
-DATA avx512valuesMXFP4<>+4(SB)/4, $(0.5)
-DATA avx512valuesMXFP4<>+8(SB)/4, $(1.0)
-DATA avx512valuesMXFP4<>+12(SB)/4, $(1.5)
-DATA avx512valuesMXFP4<>+16(SB)/4, $(2.0)
-DATA avx512valuesMXFP4<>+20(SB)/4, $(3.0)
-DATA avx512valuesMXFP4<>+24(SB)/4, $(4.0)
-DATA avx512valuesMXFP4<>+28(SB)/4, $(6.0)
-DATA avx512valuesMXFP4<>+32(SB)/4, $(-0.0)
-DATA avx512valuesMXFP4<>+36(SB)/4, $(-0.5)
-DATA avx512valuesMXFP4<>+40(SB)/4, $(-1.0)
-DATA avx512valuesMXFP4<>+44(SB)/4, $(-1.5)
-DATA avx512valuesMXFP4<>+48(SB)/4, $(-2.0)
-DATA avx512valuesMXFP4<>+52(SB)/4, $(-3.0)
-DATA avx512valuesMXFP4<>+56(SB)/4, $(-4.0)
-DATA avx512valuesMXFP4<>+60(SB)/4, $(-6.0)
+DATA avx512valuesMXFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx512valuesMXFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx512valuesMXFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx512valuesMXFP4<>+24(SB)/8, $0x40c0000040800000
+DATA avx512valuesMXFP4<>+32(SB)/8, $0xbf00000080000000
+DATA avx512valuesMXFP4<>+40(SB)/8, $0xbfc00000bf800000
+DATA avx512valuesMXFP4<>+48(SB)/8, $0xc0400000c0000000
+DATA avx512valuesMXFP4<>+56(SB)/8, $0xc0c00000c0800000
 GLOBL avx512valuesMXFP4<>(SB), RODATA|NOPTR, $64
 
 // func mulInt8MXFP4N2AVX512(a *byte)
@@ -13674,40 +13594,24 @@ mulF32FP8N1AVX512_residue0:
 	VZEROUPPER
 	RET
 
-DATA avx512float887f00000<>+0(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+4(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+8(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+12(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+16(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+20(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+24(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+28(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+32(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+36(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+40(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+44(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+48(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+52(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+56(SB)/4, $0x87f00000
-DATA avx512float887f00000<>+60(SB)/4, $0x87f00000
+DATA avx512float887f00000<>+0(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+8(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+16(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+24(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+32(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+40(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+48(SB)/8, $0x87f0000087f00000
+DATA avx512float887f00000<>+56(SB)/8, $0x87f0000087f00000
 GLOBL avx512float887f00000<>(SB), RODATA|NOPTR, $64
 
-DATA avx512power7b800000<>+0(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+4(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+8(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+12(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+16(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+20(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+24(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+28(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+32(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+36(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+40(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+44(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+48(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+52(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+56(SB)/4, $0x7b800000
-DATA avx512power7b800000<>+60(SB)/4, $0x7b800000
+DATA avx512power7b800000<>+0(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+8(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+16(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+24(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+32(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+40(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+48(SB)/8, $0x7b8000007b800000
+DATA avx512power7b800000<>+56(SB)/8, $0x7b8000007b800000
 GLOBL avx512power7b800000<>(SB), RODATA|NOPTR, $64
 
 // func mulF32FP8N2AVX512(a *byte)
@@ -14637,22 +14541,14 @@ mulInt8NVFP4N1AVX512_chunk:
 	VZEROUPPER
 	RET
 
-DATA avx512wholesNVFP4<>+0(SB)/4, $0x0f0e0d0c
-DATA avx512wholesNVFP4<>+4(SB)/4, $0x18141210
-DATA avx512wholesNVFP4<>+8(SB)/4, $0x090a0b0c
-DATA avx512wholesNVFP4<>+12(SB)/4, $0x00040608
-DATA avx512wholesNVFP4<>+16(SB)/4, $0x0f0e0d0c
-DATA avx512wholesNVFP4<>+20(SB)/4, $0x18141210
-DATA avx512wholesNVFP4<>+24(SB)/4, $0x090a0b0c
-DATA avx512wholesNVFP4<>+28(SB)/4, $0x00040608
-DATA avx512wholesNVFP4<>+32(SB)/4, $0x0f0e0d0c
-DATA avx512wholesNVFP4<>+36(SB)/4, $0x18141210
-DATA avx512wholesNVFP4<>+40(SB)/4, $0x090a0b0c
-DATA avx512wholesNVFP4<>+44(SB)/4, $0x00040608
-DATA avx512wholesNVFP4<>+48(SB)/4, $0x0f0e0d0c
-DATA avx512wholesNVFP4<>+52(SB)/4, $0x18141210
-DATA avx512wholesNVFP4<>+56(SB)/4, $0x090a0b0c
-DATA avx512wholesNVFP4<>+60(SB)/4, $0x00040608
+DATA avx512wholesNVFP4<>+0(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesNVFP4<>+8(SB)/8, $0x00040608090a0b0c
+DATA avx512wholesNVFP4<>+16(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesNVFP4<>+24(SB)/8, $0x00040608090a0b0c
+DATA avx512wholesNVFP4<>+32(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesNVFP4<>+40(SB)/8, $0x00040608090a0b0c
+DATA avx512wholesNVFP4<>+48(SB)/8, $0x181412100f0e0d0c
+DATA avx512wholesNVFP4<>+56(SB)/8, $0x00040608090a0b0c
 GLOBL avx512wholesNVFP4<>(SB), RODATA|NOPTR, $64
 
 // func mulF32NVFP4N1AVX512(a *byte)
@@ -14729,22 +14625,14 @@ mulF32NVFP4N1AVX512_residue0:
 	VZEROUPPER
 	RET
 
-DATA avx512valuesNVFP4<>+0(SB)/4, $(0.0)
-DATA avx512valuesNVFP4<>+4(SB)/4, $(0.5)
-DATA avx512valuesNVFP4<>+8(SB)/4, $(1.0)
-DATA avx512valuesNVFP4<>+12(SB)/4, $(1.5)
-DATA avx512valuesNVFP4<>+16(SB)/4, $(2.0)
-DATA avx512valuesNVFP4<>+20(SB)/4, $(3.0)
-DATA avx512valuesNVFP4<>+24(SB)/4, $(4.0)
-DATA avx512valuesNVFP4<>+28(SB)/4, $(6.0)
-DATA avx512valuesNVFP4<>+32(SB)/4, $(-0.0)
-DATA avx512valuesNVFP4<>+36(SB)/4, $(-0.5)
-DATA avx512valuesNVFP4<>+40(SB)/4, $(-1.0)
-DATA avx512valuesNVFP4<>+44(SB)/4, $(-1.5)
-DATA avx512valuesNVFP4<>+48(SB)/4, $(-2.0)
-DATA avx512valuesNVFP4<>+52(SB)/4, $(-3.0)
-DATA avx512valuesNVFP4<>+56(SB)/4, $(-4.0)
-DATA avx512valuesNVFP4<>+60(SB)/4, $(-6.0)
+DATA avx512valuesNVFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx512valuesNVFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx512valuesNVFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx512valuesNVFP4<>+24(SB)/8, $0x40c0000040800000
+DATA avx512valuesNVFP4<>+32(SB)/8, $0xbf00000080000000
+DATA avx512valuesNVFP4<>+40(SB)/8, $0xbfc00000bf800000
+DATA avx512valuesNVFP4<>+48(SB)/8, $0xc0400000c0000000
+DATA avx512valuesNVFP4<>+56(SB)/8, $0xc0c00000c0800000
 GLOBL avx512valuesNVFP4<>(SB), RODATA|NOPTR, $64
 
 // func mulInt8NVFP4N2AVX512(a *byte)
@@ -16576,40 +16464,24 @@ quantiseAVX512_next:
 	VZEROUPPER
 	RET
 
-DATA avx512abs7fffffff<>+0(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+4(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+8(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+12(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+16(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+20(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+24(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+28(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+32(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+36(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+40(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+44(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+48(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+52(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+56(SB)/4, $0x7fffffff
-DATA avx512abs7fffffff<>+60(SB)/4, $0x7fffffff
+DATA avx512abs7fffffff<>+0(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+8(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+16(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+24(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+32(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+40(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+48(SB)/8, $0x7fffffff7fffffff
+DATA avx512abs7fffffff<>+56(SB)/8, $0x7fffffff7fffffff
 GLOBL avx512abs7fffffff<>(SB), RODATA|NOPTR, $64
 
-DATA avx512127f42fe0000<>+0(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+4(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+8(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+12(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+16(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+20(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+24(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+28(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+32(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+36(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+40(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+44(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+48(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+52(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+56(SB)/4, $0x42fe0000
-DATA avx512127f42fe0000<>+60(SB)/4, $0x42fe0000
+DATA avx512127f42fe0000<>+0(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+8(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+16(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+24(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+32(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+40(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+48(SB)/8, $0x42fe000042fe0000
+DATA avx512127f42fe0000<>+56(SB)/8, $0x42fe000042fe0000
 GLOBL avx512127f42fe0000<>(SB), RODATA|NOPTR, $64
 
 // func arrange2AVX512(dst *byte, src *byte, stride int, blocks int)
@@ -16748,40 +16620,24 @@ arrange2AVX512_block:
 	VZEROUPPER
 	RET
 
-DATA avx512swapcc00cc<>+0(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+4(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+8(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+12(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+16(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+20(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+24(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+28(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+32(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+36(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+40(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+44(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+48(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+52(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+56(SB)/4, $0x00cc00cc
-DATA avx512swapcc00cc<>+60(SB)/4, $0x00cc00cc
+DATA avx512swapcc00cc<>+0(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+8(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+16(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+24(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+32(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+40(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+48(SB)/8, $0x00cc00cc00cc00cc
+DATA avx512swapcc00cc<>+56(SB)/8, $0x00cc00cc00cc00cc
 GLOBL avx512swapcc00cc<>(SB), RODATA|NOPTR, $64
 
-DATA avx512swapf0f0<>+0(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+4(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+8(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+12(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+16(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+20(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+24(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+28(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+32(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+36(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+40(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+44(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+48(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+52(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+56(SB)/4, $0x0000f0f0
-DATA avx512swapf0f0<>+60(SB)/4, $0x0000f0f0
+DATA avx512swapf0f0<>+0(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+8(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+16(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+24(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+32(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+40(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+48(SB)/8, $0x0000f0f00000f0f0
+DATA avx512swapf0f0<>+56(SB)/8, $0x0000f0f00000f0f0
 GLOBL avx512swapf0f0<>(SB), RODATA|NOPTR, $64
 
 // func arrange4AVX512(dst *byte, src *byte, stride int, blocks int)
@@ -16920,40 +16776,24 @@ arrange4AVX512_block:
 	VZEROUPPER
 	RET
 
-DATA avx512swapff00<>+0(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+4(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+8(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+12(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+16(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+20(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+24(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+28(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+32(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+36(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+40(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+44(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+48(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+52(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+56(SB)/4, $0x0000ff00
-DATA avx512swapff00<>+60(SB)/4, $0x0000ff00
+DATA avx512swapff00<>+0(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+8(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+16(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+24(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+32(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+40(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+48(SB)/8, $0x0000ff000000ff00
+DATA avx512swapff00<>+56(SB)/8, $0x0000ff000000ff00
 GLOBL avx512swapff00<>(SB), RODATA|NOPTR, $64
 
-DATA avx512swapf000f0<>+0(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+4(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+8(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+12(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+16(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+20(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+24(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+28(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+32(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+36(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+40(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+44(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+48(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+52(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+56(SB)/4, $0x00f000f0
-DATA avx512swapf000f0<>+60(SB)/4, $0x00f000f0
+DATA avx512swapf000f0<>+0(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+8(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+16(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+24(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+32(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+40(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+48(SB)/8, $0x00f000f000f000f0
+DATA avx512swapf000f0<>+56(SB)/8, $0x00f000f000f000f0
 GLOBL avx512swapf000f0<>(SB), RODATA|NOPTR, $64
 
 // func arrange8AVX512(dst *byte, src *byte, stride int, blocks int)
@@ -17137,22 +16977,14 @@ arrangeScalesAVX512_block:
 	VZEROUPPER
 	RET
 
-DATA avx512lowffff<>+0(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+4(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+8(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+12(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+16(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+20(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+24(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+28(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+32(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+36(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+40(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+44(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+48(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+52(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+56(SB)/4, $0x0000ffff
-DATA avx512lowffff<>+60(SB)/4, $0x0000ffff
+DATA avx512lowffff<>+0(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+8(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+16(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+24(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+32(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+40(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+48(SB)/8, $0x0000ffff0000ffff
+DATA avx512lowffff<>+56(SB)/8, $0x0000ffff0000ffff
 GLOBL avx512lowffff<>(SB), RODATA|NOPTR, $64
 
 // func dotPeakAVX512(turns int)

@@ -72,22 +72,14 @@ each_done:
 	MOVSS        X1, sum+48(FP)
 	RET
 
-DATA avx2vectortail<>+0(SB)/4, $0xffffffff
-DATA avx2vectortail<>+4(SB)/4, $0xffffffff
-DATA avx2vectortail<>+8(SB)/4, $0xffffffff
-DATA avx2vectortail<>+12(SB)/4, $0xffffffff
-DATA avx2vectortail<>+16(SB)/4, $0xffffffff
-DATA avx2vectortail<>+20(SB)/4, $0xffffffff
-DATA avx2vectortail<>+24(SB)/4, $0xffffffff
-DATA avx2vectortail<>+28(SB)/4, $0xffffffff
-DATA avx2vectortail<>+32(SB)/4, $0x00000000
-DATA avx2vectortail<>+36(SB)/4, $0x00000000
-DATA avx2vectortail<>+40(SB)/4, $0x00000000
-DATA avx2vectortail<>+44(SB)/4, $0x00000000
-DATA avx2vectortail<>+48(SB)/4, $0x00000000
-DATA avx2vectortail<>+52(SB)/4, $0x00000000
-DATA avx2vectortail<>+56(SB)/4, $0x00000000
-DATA avx2vectortail<>+60(SB)/4, $0x00000000
+DATA avx2vectortail<>+0(SB)/8, $0xffffffffffffffff
+DATA avx2vectortail<>+8(SB)/8, $0xffffffffffffffff
+DATA avx2vectortail<>+16(SB)/8, $0xffffffffffffffff
+DATA avx2vectortail<>+24(SB)/8, $0xffffffffffffffff
+DATA avx2vectortail<>+32(SB)/8, $0x0000000000000000
+DATA avx2vectortail<>+40(SB)/8, $0x0000000000000000
+DATA avx2vectortail<>+48(SB)/8, $0x0000000000000000
+DATA avx2vectortail<>+56(SB)/8, $0x0000000000000000
 GLOBL avx2vectortail<>(SB), RODATA|NOPTR, $64
 
 // func normAVX2(y []float32, x []float32, w []float32, r float32)
@@ -272,124 +264,76 @@ each_done:
 	VZEROUPPER
 	RET
 
-DATA avx2vectorsign<>+0(SB)/4, $0x80000000
-DATA avx2vectorsign<>+4(SB)/4, $0x80000000
-DATA avx2vectorsign<>+8(SB)/4, $0x80000000
-DATA avx2vectorsign<>+12(SB)/4, $0x80000000
-DATA avx2vectorsign<>+16(SB)/4, $0x80000000
-DATA avx2vectorsign<>+20(SB)/4, $0x80000000
-DATA avx2vectorsign<>+24(SB)/4, $0x80000000
-DATA avx2vectorsign<>+28(SB)/4, $0x80000000
+DATA avx2vectorsign<>+0(SB)/8, $0x8000000080000000
+DATA avx2vectorsign<>+8(SB)/8, $0x8000000080000000
+DATA avx2vectorsign<>+16(SB)/8, $0x8000000080000000
+DATA avx2vectorsign<>+24(SB)/8, $0x8000000080000000
 GLOBL avx2vectorsign<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorlow<>+0(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+4(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+8(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+12(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+16(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+20(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+24(SB)/4, $(-104.0)
-DATA avx2vectorlow<>+28(SB)/4, $(-104.0)
+DATA avx2vectorlow<>+0(SB)/8, $0xc2d00000c2d00000
+DATA avx2vectorlow<>+8(SB)/8, $0xc2d00000c2d00000
+DATA avx2vectorlow<>+16(SB)/8, $0xc2d00000c2d00000
+DATA avx2vectorlow<>+24(SB)/8, $0xc2d00000c2d00000
 GLOBL avx2vectorlow<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorhigh<>+0(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+4(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+8(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+12(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+16(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+20(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+24(SB)/4, $(89.0)
-DATA avx2vectorhigh<>+28(SB)/4, $(89.0)
+DATA avx2vectorhigh<>+0(SB)/8, $0x42b2000042b20000
+DATA avx2vectorhigh<>+8(SB)/8, $0x42b2000042b20000
+DATA avx2vectorhigh<>+16(SB)/8, $0x42b2000042b20000
+DATA avx2vectorhigh<>+24(SB)/8, $0x42b2000042b20000
 GLOBL avx2vectorhigh<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorlog2e<>+0(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+4(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+8(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+12(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+16(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+20(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+24(SB)/4, $(1.442695)
-DATA avx2vectorlog2e<>+28(SB)/4, $(1.442695)
+DATA avx2vectorlog2e<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx2vectorlog2e<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx2vectorlog2e<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx2vectorlog2e<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
 GLOBL avx2vectorlog2e<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorln2high<>+0(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+4(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+8(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+12(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+16(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+20(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+24(SB)/4, $(0.6933594)
-DATA avx2vectorln2high<>+28(SB)/4, $(0.6933594)
+DATA avx2vectorln2high<>+0(SB)/8, $0x3f3180003f318000
+DATA avx2vectorln2high<>+8(SB)/8, $0x3f3180003f318000
+DATA avx2vectorln2high<>+16(SB)/8, $0x3f3180003f318000
+DATA avx2vectorln2high<>+24(SB)/8, $0x3f3180003f318000
 GLOBL avx2vectorln2high<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorln2low<>+0(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+4(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+8(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+12(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+16(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+20(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+24(SB)/4, $(-0.00021219444)
-DATA avx2vectorln2low<>+28(SB)/4, $(-0.00021219444)
+DATA avx2vectorln2low<>+0(SB)/8, $0xb95e8083b95e8083
+DATA avx2vectorln2low<>+8(SB)/8, $0xb95e8083b95e8083
+DATA avx2vectorln2low<>+16(SB)/8, $0xb95e8083b95e8083
+DATA avx2vectorln2low<>+24(SB)/8, $0xb95e8083b95e8083
 GLOBL avx2vectorln2low<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorc4<>+0(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+4(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+8(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+12(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+16(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+20(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+24(SB)/4, $(0.0013814599)
-DATA avx2vectorc4<>+28(SB)/4, $(0.0013814599)
+DATA avx2vectorc4<>+0(SB)/8, $0x3ab5121a3ab5121a
+DATA avx2vectorc4<>+8(SB)/8, $0x3ab5121a3ab5121a
+DATA avx2vectorc4<>+16(SB)/8, $0x3ab5121a3ab5121a
+DATA avx2vectorc4<>+24(SB)/8, $0x3ab5121a3ab5121a
 GLOBL avx2vectorc4<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorc3<>+0(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+4(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+8(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+12(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+16(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+20(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+24(SB)/4, $(0.008368717)
-DATA avx2vectorc3<>+28(SB)/4, $(0.008368717)
+DATA avx2vectorc3<>+0(SB)/8, $0x3c091cf13c091cf1
+DATA avx2vectorc3<>+8(SB)/8, $0x3c091cf13c091cf1
+DATA avx2vectorc3<>+16(SB)/8, $0x3c091cf13c091cf1
+DATA avx2vectorc3<>+24(SB)/8, $0x3c091cf13c091cf1
 GLOBL avx2vectorc3<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorc2<>+0(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+4(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+8(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+12(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+16(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+20(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+24(SB)/4, $(0.04166839)
-DATA avx2vectorc2<>+28(SB)/4, $(0.04166839)
+DATA avx2vectorc2<>+0(SB)/8, $0x3d2aac793d2aac79
+DATA avx2vectorc2<>+8(SB)/8, $0x3d2aac793d2aac79
+DATA avx2vectorc2<>+16(SB)/8, $0x3d2aac793d2aac79
+DATA avx2vectorc2<>+24(SB)/8, $0x3d2aac793d2aac79
 GLOBL avx2vectorc2<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorc1<>+0(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+4(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+8(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+12(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+16(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+20(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+24(SB)/4, $(0.16666521)
-DATA avx2vectorc1<>+28(SB)/4, $(0.16666521)
+DATA avx2vectorc1<>+0(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx2vectorc1<>+8(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx2vectorc1<>+16(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx2vectorc1<>+24(SB)/8, $0x3e2aaa493e2aaa49
 GLOBL avx2vectorc1<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorc0<>+0(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+4(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+8(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+12(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+16(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+20(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+24(SB)/4, $(0.49999994)
-DATA avx2vectorc0<>+28(SB)/4, $(0.49999994)
+DATA avx2vectorc0<>+0(SB)/8, $0x3efffffe3efffffe
+DATA avx2vectorc0<>+8(SB)/8, $0x3efffffe3efffffe
+DATA avx2vectorc0<>+16(SB)/8, $0x3efffffe3efffffe
+DATA avx2vectorc0<>+24(SB)/8, $0x3efffffe3efffffe
 GLOBL avx2vectorc0<>(SB), RODATA|NOPTR, $32
 
-DATA avx2vectorone<>+0(SB)/4, $(1.0)
-DATA avx2vectorone<>+4(SB)/4, $(1.0)
-DATA avx2vectorone<>+8(SB)/4, $(1.0)
-DATA avx2vectorone<>+12(SB)/4, $(1.0)
-DATA avx2vectorone<>+16(SB)/4, $(1.0)
-DATA avx2vectorone<>+20(SB)/4, $(1.0)
-DATA avx2vectorone<>+24(SB)/4, $(1.0)
-DATA avx2vectorone<>+28(SB)/4, $(1.0)
+DATA avx2vectorone<>+0(SB)/8, $0x3f8000003f800000
+DATA avx2vectorone<>+8(SB)/8, $0x3f8000003f800000
+DATA avx2vectorone<>+16(SB)/8, $0x3f8000003f800000
+DATA avx2vectorone<>+24(SB)/8, $0x3f8000003f800000
 GLOBL avx2vectorone<>(SB), RODATA|NOPTR, $32
 
 // func addAVX2(y []float32, a []float32, b []float32)
@@ -1043,14 +987,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx2vectormask2<>+0(SB)/4, $0x00000003
-DATA avx2vectormask2<>+4(SB)/4, $0x00000003
-DATA avx2vectormask2<>+8(SB)/4, $0x00000003
-DATA avx2vectormask2<>+12(SB)/4, $0x00000003
-DATA avx2vectormask2<>+16(SB)/4, $0x00000003
-DATA avx2vectormask2<>+20(SB)/4, $0x00000003
-DATA avx2vectormask2<>+24(SB)/4, $0x00000003
-DATA avx2vectormask2<>+28(SB)/4, $0x00000003
+DATA avx2vectormask2<>+0(SB)/8, $0x0000000300000003
+DATA avx2vectormask2<>+8(SB)/8, $0x0000000300000003
+DATA avx2vectormask2<>+16(SB)/8, $0x0000000300000003
+DATA avx2vectormask2<>+24(SB)/8, $0x0000000300000003
 GLOBL avx2vectormask2<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseQ4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1094,14 +1034,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx2vectormask4<>+0(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+4(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+8(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+12(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+16(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+20(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+24(SB)/4, $0x0000000f
-DATA avx2vectormask4<>+28(SB)/4, $0x0000000f
+DATA avx2vectormask4<>+0(SB)/8, $0x0000000f0000000f
+DATA avx2vectormask4<>+8(SB)/8, $0x0000000f0000000f
+DATA avx2vectormask4<>+16(SB)/8, $0x0000000f0000000f
+DATA avx2vectormask4<>+24(SB)/8, $0x0000000f0000000f
 GLOBL avx2vectormask4<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseQ8AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1145,14 +1081,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx2vectormask8<>+0(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+4(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+8(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+12(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+16(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+20(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+24(SB)/4, $0x000000ff
-DATA avx2vectormask8<>+28(SB)/4, $0x000000ff
+DATA avx2vectormask8<>+0(SB)/8, $0x000000ff000000ff
+DATA avx2vectormask8<>+8(SB)/8, $0x000000ff000000ff
+DATA avx2vectormask8<>+16(SB)/8, $0x000000ff000000ff
+DATA avx2vectormask8<>+24(SB)/8, $0x000000ff000000ff
 GLOBL avx2vectormask8<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseMXFP4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1197,44 +1129,28 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx2exponent<>+0(SB)/4, $0x7f800000
-DATA avx2exponent<>+4(SB)/4, $0x7f800000
-DATA avx2exponent<>+8(SB)/4, $0x7f800000
-DATA avx2exponent<>+12(SB)/4, $0x7f800000
-DATA avx2exponent<>+16(SB)/4, $0x7f800000
-DATA avx2exponent<>+20(SB)/4, $0x7f800000
-DATA avx2exponent<>+24(SB)/4, $0x7f800000
-DATA avx2exponent<>+28(SB)/4, $0x7f800000
+DATA avx2exponent<>+0(SB)/8, $0x7f8000007f800000
+DATA avx2exponent<>+8(SB)/8, $0x7f8000007f800000
+DATA avx2exponent<>+16(SB)/8, $0x7f8000007f800000
+DATA avx2exponent<>+24(SB)/8, $0x7f8000007f800000
 GLOBL avx2exponent<>(SB), RODATA|NOPTR, $32
 
-DATA avx2leastE8M0<>+0(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+4(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+8(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+12(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+16(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+20(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+24(SB)/4, $0x00400000
-DATA avx2leastE8M0<>+28(SB)/4, $0x00400000
+DATA avx2leastE8M0<>+0(SB)/8, $0x0040000000400000
+DATA avx2leastE8M0<>+8(SB)/8, $0x0040000000400000
+DATA avx2leastE8M0<>+16(SB)/8, $0x0040000000400000
+DATA avx2leastE8M0<>+24(SB)/8, $0x0040000000400000
 GLOBL avx2leastE8M0<>(SB), RODATA|NOPTR, $32
 
-DATA avx2magnitudesMXFP4<>+0(SB)/4, $(0.0)
-DATA avx2magnitudesMXFP4<>+4(SB)/4, $(0.5)
-DATA avx2magnitudesMXFP4<>+8(SB)/4, $(1.0)
-DATA avx2magnitudesMXFP4<>+12(SB)/4, $(1.5)
-DATA avx2magnitudesMXFP4<>+16(SB)/4, $(2.0)
-DATA avx2magnitudesMXFP4<>+20(SB)/4, $(3.0)
-DATA avx2magnitudesMXFP4<>+24(SB)/4, $(4.0)
-DATA avx2magnitudesMXFP4<>+28(SB)/4, $(6.0)
+DATA avx2magnitudesMXFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx2magnitudesMXFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx2magnitudesMXFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx2magnitudesMXFP4<>+24(SB)/8, $0x40c0000040800000
 GLOBL avx2magnitudesMXFP4<>(SB), RODATA|NOPTR, $32
 
-DATA avx2signs<>+0(SB)/4, $0x80000000
-DATA avx2signs<>+4(SB)/4, $0x80000000
-DATA avx2signs<>+8(SB)/4, $0x80000000
-DATA avx2signs<>+12(SB)/4, $0x80000000
-DATA avx2signs<>+16(SB)/4, $0x80000000
-DATA avx2signs<>+20(SB)/4, $0x80000000
-DATA avx2signs<>+24(SB)/4, $0x80000000
-DATA avx2signs<>+28(SB)/4, $0x80000000
+DATA avx2signs<>+0(SB)/8, $0x8000000080000000
+DATA avx2signs<>+8(SB)/8, $0x8000000080000000
+DATA avx2signs<>+16(SB)/8, $0x8000000080000000
+DATA avx2signs<>+24(SB)/8, $0x8000000080000000
 GLOBL avx2signs<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseQ4FAVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1353,24 +1269,16 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx2float88<>+0(SB)/4, $0x87f00000
-DATA avx2float88<>+4(SB)/4, $0x87f00000
-DATA avx2float88<>+8(SB)/4, $0x87f00000
-DATA avx2float88<>+12(SB)/4, $0x87f00000
-DATA avx2float88<>+16(SB)/4, $0x87f00000
-DATA avx2float88<>+20(SB)/4, $0x87f00000
-DATA avx2float88<>+24(SB)/4, $0x87f00000
-DATA avx2float88<>+28(SB)/4, $0x87f00000
+DATA avx2float88<>+0(SB)/8, $0x87f0000087f00000
+DATA avx2float88<>+8(SB)/8, $0x87f0000087f00000
+DATA avx2float88<>+16(SB)/8, $0x87f0000087f00000
+DATA avx2float88<>+24(SB)/8, $0x87f0000087f00000
 GLOBL avx2float88<>(SB), RODATA|NOPTR, $32
 
-DATA avx2power8<>+0(SB)/4, $0x7b800000
-DATA avx2power8<>+4(SB)/4, $0x7b800000
-DATA avx2power8<>+8(SB)/4, $0x7b800000
-DATA avx2power8<>+12(SB)/4, $0x7b800000
-DATA avx2power8<>+16(SB)/4, $0x7b800000
-DATA avx2power8<>+20(SB)/4, $0x7b800000
-DATA avx2power8<>+24(SB)/4, $0x7b800000
-DATA avx2power8<>+28(SB)/4, $0x7b800000
+DATA avx2power8<>+0(SB)/8, $0x7b8000007b800000
+DATA avx2power8<>+8(SB)/8, $0x7b8000007b800000
+DATA avx2power8<>+16(SB)/8, $0x7b8000007b800000
+DATA avx2power8<>+24(SB)/8, $0x7b8000007b800000
 GLOBL avx2power8<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseNVFP4AVX2(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1415,14 +1323,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx2magnitudesNVFP4<>+0(SB)/4, $(0.0)
-DATA avx2magnitudesNVFP4<>+4(SB)/4, $(0.5)
-DATA avx2magnitudesNVFP4<>+8(SB)/4, $(1.0)
-DATA avx2magnitudesNVFP4<>+12(SB)/4, $(1.5)
-DATA avx2magnitudesNVFP4<>+16(SB)/4, $(2.0)
-DATA avx2magnitudesNVFP4<>+20(SB)/4, $(3.0)
-DATA avx2magnitudesNVFP4<>+24(SB)/4, $(4.0)
-DATA avx2magnitudesNVFP4<>+28(SB)/4, $(6.0)
+DATA avx2magnitudesNVFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx2magnitudesNVFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx2magnitudesNVFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx2magnitudesNVFP4<>+24(SB)/8, $0x40c0000040800000
 GLOBL avx2magnitudesNVFP4<>(SB), RODATA|NOPTR, $32
 
 // func widen8AVX2(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)

@@ -242,220 +242,124 @@ each_done:
 	VZEROUPPER
 	RET
 
-DATA avx512vectorsign<>+0(SB)/4, $0x80000000
-DATA avx512vectorsign<>+4(SB)/4, $0x80000000
-DATA avx512vectorsign<>+8(SB)/4, $0x80000000
-DATA avx512vectorsign<>+12(SB)/4, $0x80000000
-DATA avx512vectorsign<>+16(SB)/4, $0x80000000
-DATA avx512vectorsign<>+20(SB)/4, $0x80000000
-DATA avx512vectorsign<>+24(SB)/4, $0x80000000
-DATA avx512vectorsign<>+28(SB)/4, $0x80000000
-DATA avx512vectorsign<>+32(SB)/4, $0x80000000
-DATA avx512vectorsign<>+36(SB)/4, $0x80000000
-DATA avx512vectorsign<>+40(SB)/4, $0x80000000
-DATA avx512vectorsign<>+44(SB)/4, $0x80000000
-DATA avx512vectorsign<>+48(SB)/4, $0x80000000
-DATA avx512vectorsign<>+52(SB)/4, $0x80000000
-DATA avx512vectorsign<>+56(SB)/4, $0x80000000
-DATA avx512vectorsign<>+60(SB)/4, $0x80000000
+DATA avx512vectorsign<>+0(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+8(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+16(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+24(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+32(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+40(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+48(SB)/8, $0x8000000080000000
+DATA avx512vectorsign<>+56(SB)/8, $0x8000000080000000
 GLOBL avx512vectorsign<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorlow<>+0(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+4(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+8(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+12(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+16(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+20(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+24(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+28(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+32(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+36(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+40(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+44(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+48(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+52(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+56(SB)/4, $(-104.0)
-DATA avx512vectorlow<>+60(SB)/4, $(-104.0)
+DATA avx512vectorlow<>+0(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+8(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+16(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+24(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+32(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+40(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+48(SB)/8, $0xc2d00000c2d00000
+DATA avx512vectorlow<>+56(SB)/8, $0xc2d00000c2d00000
 GLOBL avx512vectorlow<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorhigh<>+0(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+4(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+8(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+12(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+16(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+20(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+24(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+28(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+32(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+36(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+40(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+44(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+48(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+52(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+56(SB)/4, $(89.0)
-DATA avx512vectorhigh<>+60(SB)/4, $(89.0)
+DATA avx512vectorhigh<>+0(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+8(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+16(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+24(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+32(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+40(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+48(SB)/8, $0x42b2000042b20000
+DATA avx512vectorhigh<>+56(SB)/8, $0x42b2000042b20000
 GLOBL avx512vectorhigh<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorlog2e<>+0(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+4(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+8(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+12(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+16(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+20(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+24(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+28(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+32(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+36(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+40(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+44(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+48(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+52(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+56(SB)/4, $(1.442695)
-DATA avx512vectorlog2e<>+60(SB)/4, $(1.442695)
+DATA avx512vectorlog2e<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA avx512vectorlog2e<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
 GLOBL avx512vectorlog2e<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorln2high<>+0(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+4(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+8(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+12(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+16(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+20(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+24(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+28(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+32(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+36(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+40(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+44(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+48(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+52(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+56(SB)/4, $(0.6933594)
-DATA avx512vectorln2high<>+60(SB)/4, $(0.6933594)
+DATA avx512vectorln2high<>+0(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+8(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+16(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+24(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+32(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+40(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+48(SB)/8, $0x3f3180003f318000
+DATA avx512vectorln2high<>+56(SB)/8, $0x3f3180003f318000
 GLOBL avx512vectorln2high<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorln2low<>+0(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+4(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+8(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+12(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+16(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+20(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+24(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+28(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+32(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+36(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+40(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+44(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+48(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+52(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+56(SB)/4, $(-0.00021219444)
-DATA avx512vectorln2low<>+60(SB)/4, $(-0.00021219444)
+DATA avx512vectorln2low<>+0(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+8(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+16(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+24(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+32(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+40(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+48(SB)/8, $0xb95e8083b95e8083
+DATA avx512vectorln2low<>+56(SB)/8, $0xb95e8083b95e8083
 GLOBL avx512vectorln2low<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorone<>+0(SB)/4, $(1.0)
-DATA avx512vectorone<>+4(SB)/4, $(1.0)
-DATA avx512vectorone<>+8(SB)/4, $(1.0)
-DATA avx512vectorone<>+12(SB)/4, $(1.0)
-DATA avx512vectorone<>+16(SB)/4, $(1.0)
-DATA avx512vectorone<>+20(SB)/4, $(1.0)
-DATA avx512vectorone<>+24(SB)/4, $(1.0)
-DATA avx512vectorone<>+28(SB)/4, $(1.0)
-DATA avx512vectorone<>+32(SB)/4, $(1.0)
-DATA avx512vectorone<>+36(SB)/4, $(1.0)
-DATA avx512vectorone<>+40(SB)/4, $(1.0)
-DATA avx512vectorone<>+44(SB)/4, $(1.0)
-DATA avx512vectorone<>+48(SB)/4, $(1.0)
-DATA avx512vectorone<>+52(SB)/4, $(1.0)
-DATA avx512vectorone<>+56(SB)/4, $(1.0)
-DATA avx512vectorone<>+60(SB)/4, $(1.0)
+DATA avx512vectorone<>+0(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+8(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+16(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+24(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+32(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+40(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+48(SB)/8, $0x3f8000003f800000
+DATA avx512vectorone<>+56(SB)/8, $0x3f8000003f800000
 GLOBL avx512vectorone<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorc0<>+0(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+4(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+8(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+12(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+16(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+20(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+24(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+28(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+32(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+36(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+40(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+44(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+48(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+52(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+56(SB)/4, $(0.49999994)
-DATA avx512vectorc0<>+60(SB)/4, $(0.49999994)
+DATA avx512vectorc0<>+0(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+8(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+16(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+24(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+32(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+40(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+48(SB)/8, $0x3efffffe3efffffe
+DATA avx512vectorc0<>+56(SB)/8, $0x3efffffe3efffffe
 GLOBL avx512vectorc0<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorc1<>+0(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+4(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+8(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+12(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+16(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+20(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+24(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+28(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+32(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+36(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+40(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+44(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+48(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+52(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+56(SB)/4, $(0.16666521)
-DATA avx512vectorc1<>+60(SB)/4, $(0.16666521)
+DATA avx512vectorc1<>+0(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+8(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+16(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+24(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+32(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+40(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+48(SB)/8, $0x3e2aaa493e2aaa49
+DATA avx512vectorc1<>+56(SB)/8, $0x3e2aaa493e2aaa49
 GLOBL avx512vectorc1<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorc2<>+0(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+4(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+8(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+12(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+16(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+20(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+24(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+28(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+32(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+36(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+40(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+44(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+48(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+52(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+56(SB)/4, $(0.04166839)
-DATA avx512vectorc2<>+60(SB)/4, $(0.04166839)
+DATA avx512vectorc2<>+0(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+8(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+16(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+24(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+32(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+40(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+48(SB)/8, $0x3d2aac793d2aac79
+DATA avx512vectorc2<>+56(SB)/8, $0x3d2aac793d2aac79
 GLOBL avx512vectorc2<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorc3<>+0(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+4(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+8(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+12(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+16(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+20(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+24(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+28(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+32(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+36(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+40(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+44(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+48(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+52(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+56(SB)/4, $(0.008368717)
-DATA avx512vectorc3<>+60(SB)/4, $(0.008368717)
+DATA avx512vectorc3<>+0(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+8(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+16(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+24(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+32(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+40(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+48(SB)/8, $0x3c091cf13c091cf1
+DATA avx512vectorc3<>+56(SB)/8, $0x3c091cf13c091cf1
 GLOBL avx512vectorc3<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorc4<>+0(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+4(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+8(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+12(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+16(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+20(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+24(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+28(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+32(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+36(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+40(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+44(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+48(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+52(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+56(SB)/4, $(0.0013814599)
-DATA avx512vectorc4<>+60(SB)/4, $(0.0013814599)
+DATA avx512vectorc4<>+0(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+8(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+16(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+24(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+32(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+40(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+48(SB)/8, $0x3ab5121a3ab5121a
+DATA avx512vectorc4<>+56(SB)/8, $0x3ab5121a3ab5121a
 GLOBL avx512vectorc4<>(SB), RODATA|NOPTR, $64
 
 // func addAVX512(y []float32, a []float32, b []float32)
@@ -999,40 +903,24 @@ heads:
 	VZEROUPPER
 	RET
 
-DATA avx512vectoreven<>+0(SB)/4, $0x00000000
-DATA avx512vectoreven<>+4(SB)/4, $0x00000002
-DATA avx512vectoreven<>+8(SB)/4, $0x00000004
-DATA avx512vectoreven<>+12(SB)/4, $0x00000006
-DATA avx512vectoreven<>+16(SB)/4, $0x00000008
-DATA avx512vectoreven<>+20(SB)/4, $0x0000000a
-DATA avx512vectoreven<>+24(SB)/4, $0x0000000c
-DATA avx512vectoreven<>+28(SB)/4, $0x0000000e
-DATA avx512vectoreven<>+32(SB)/4, $0x00000010
-DATA avx512vectoreven<>+36(SB)/4, $0x00000012
-DATA avx512vectoreven<>+40(SB)/4, $0x00000014
-DATA avx512vectoreven<>+44(SB)/4, $0x00000016
-DATA avx512vectoreven<>+48(SB)/4, $0x00000018
-DATA avx512vectoreven<>+52(SB)/4, $0x0000001a
-DATA avx512vectoreven<>+56(SB)/4, $0x0000001c
-DATA avx512vectoreven<>+60(SB)/4, $0x0000001e
+DATA avx512vectoreven<>+0(SB)/8, $0x0000000200000000
+DATA avx512vectoreven<>+8(SB)/8, $0x0000000600000004
+DATA avx512vectoreven<>+16(SB)/8, $0x0000000a00000008
+DATA avx512vectoreven<>+24(SB)/8, $0x0000000e0000000c
+DATA avx512vectoreven<>+32(SB)/8, $0x0000001200000010
+DATA avx512vectoreven<>+40(SB)/8, $0x0000001600000014
+DATA avx512vectoreven<>+48(SB)/8, $0x0000001a00000018
+DATA avx512vectoreven<>+56(SB)/8, $0x0000001e0000001c
 GLOBL avx512vectoreven<>(SB), RODATA|NOPTR, $64
 
-DATA avx512vectorodd<>+0(SB)/4, $0x00000001
-DATA avx512vectorodd<>+4(SB)/4, $0x00000003
-DATA avx512vectorodd<>+8(SB)/4, $0x00000005
-DATA avx512vectorodd<>+12(SB)/4, $0x00000007
-DATA avx512vectorodd<>+16(SB)/4, $0x00000009
-DATA avx512vectorodd<>+20(SB)/4, $0x0000000b
-DATA avx512vectorodd<>+24(SB)/4, $0x0000000d
-DATA avx512vectorodd<>+28(SB)/4, $0x0000000f
-DATA avx512vectorodd<>+32(SB)/4, $0x00000011
-DATA avx512vectorodd<>+36(SB)/4, $0x00000013
-DATA avx512vectorodd<>+40(SB)/4, $0x00000015
-DATA avx512vectorodd<>+44(SB)/4, $0x00000017
-DATA avx512vectorodd<>+48(SB)/4, $0x00000019
-DATA avx512vectorodd<>+52(SB)/4, $0x0000001b
-DATA avx512vectorodd<>+56(SB)/4, $0x0000001d
-DATA avx512vectorodd<>+60(SB)/4, $0x0000001f
+DATA avx512vectorodd<>+0(SB)/8, $0x0000000300000001
+DATA avx512vectorodd<>+8(SB)/8, $0x0000000700000005
+DATA avx512vectorodd<>+16(SB)/8, $0x0000000b00000009
+DATA avx512vectorodd<>+24(SB)/8, $0x0000000f0000000d
+DATA avx512vectorodd<>+32(SB)/8, $0x0000001300000011
+DATA avx512vectorodd<>+40(SB)/8, $0x0000001700000015
+DATA avx512vectorodd<>+48(SB)/8, $0x0000001b00000019
+DATA avx512vectorodd<>+56(SB)/8, $0x0000001f0000001d
 GLOBL avx512vectorodd<>(SB), RODATA|NOPTR, $64
 
 // func ropePairsAVX512(x []float32, table []float32, heads int, stride int)
@@ -1115,14 +1003,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx512vectormask2<>+0(SB)/4, $0x00000003
-DATA avx512vectormask2<>+4(SB)/4, $0x00000003
-DATA avx512vectormask2<>+8(SB)/4, $0x00000003
-DATA avx512vectormask2<>+12(SB)/4, $0x00000003
-DATA avx512vectormask2<>+16(SB)/4, $0x00000003
-DATA avx512vectormask2<>+20(SB)/4, $0x00000003
-DATA avx512vectormask2<>+24(SB)/4, $0x00000003
-DATA avx512vectormask2<>+28(SB)/4, $0x00000003
+DATA avx512vectormask2<>+0(SB)/8, $0x0000000300000003
+DATA avx512vectormask2<>+8(SB)/8, $0x0000000300000003
+DATA avx512vectormask2<>+16(SB)/8, $0x0000000300000003
+DATA avx512vectormask2<>+24(SB)/8, $0x0000000300000003
 GLOBL avx512vectormask2<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseQ4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1166,14 +1050,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx512vectormask4<>+0(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+4(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+8(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+12(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+16(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+20(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+24(SB)/4, $0x0000000f
-DATA avx512vectormask4<>+28(SB)/4, $0x0000000f
+DATA avx512vectormask4<>+0(SB)/8, $0x0000000f0000000f
+DATA avx512vectormask4<>+8(SB)/8, $0x0000000f0000000f
+DATA avx512vectormask4<>+16(SB)/8, $0x0000000f0000000f
+DATA avx512vectormask4<>+24(SB)/8, $0x0000000f0000000f
 GLOBL avx512vectormask4<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseQ8AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1217,14 +1097,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx512vectormask8<>+0(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+4(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+8(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+12(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+16(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+20(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+24(SB)/4, $0x000000ff
-DATA avx512vectormask8<>+28(SB)/4, $0x000000ff
+DATA avx512vectormask8<>+0(SB)/8, $0x000000ff000000ff
+DATA avx512vectormask8<>+8(SB)/8, $0x000000ff000000ff
+DATA avx512vectormask8<>+16(SB)/8, $0x000000ff000000ff
+DATA avx512vectormask8<>+24(SB)/8, $0x000000ff000000ff
 GLOBL avx512vectormask8<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseMXFP4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1269,44 +1145,28 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx512exponent<>+0(SB)/4, $0x7f800000
-DATA avx512exponent<>+4(SB)/4, $0x7f800000
-DATA avx512exponent<>+8(SB)/4, $0x7f800000
-DATA avx512exponent<>+12(SB)/4, $0x7f800000
-DATA avx512exponent<>+16(SB)/4, $0x7f800000
-DATA avx512exponent<>+20(SB)/4, $0x7f800000
-DATA avx512exponent<>+24(SB)/4, $0x7f800000
-DATA avx512exponent<>+28(SB)/4, $0x7f800000
+DATA avx512exponent<>+0(SB)/8, $0x7f8000007f800000
+DATA avx512exponent<>+8(SB)/8, $0x7f8000007f800000
+DATA avx512exponent<>+16(SB)/8, $0x7f8000007f800000
+DATA avx512exponent<>+24(SB)/8, $0x7f8000007f800000
 GLOBL avx512exponent<>(SB), RODATA|NOPTR, $32
 
-DATA avx512leastE8M0<>+0(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+4(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+8(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+12(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+16(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+20(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+24(SB)/4, $0x00400000
-DATA avx512leastE8M0<>+28(SB)/4, $0x00400000
+DATA avx512leastE8M0<>+0(SB)/8, $0x0040000000400000
+DATA avx512leastE8M0<>+8(SB)/8, $0x0040000000400000
+DATA avx512leastE8M0<>+16(SB)/8, $0x0040000000400000
+DATA avx512leastE8M0<>+24(SB)/8, $0x0040000000400000
 GLOBL avx512leastE8M0<>(SB), RODATA|NOPTR, $32
 
-DATA avx512magnitudesMXFP4<>+0(SB)/4, $(0.0)
-DATA avx512magnitudesMXFP4<>+4(SB)/4, $(0.5)
-DATA avx512magnitudesMXFP4<>+8(SB)/4, $(1.0)
-DATA avx512magnitudesMXFP4<>+12(SB)/4, $(1.5)
-DATA avx512magnitudesMXFP4<>+16(SB)/4, $(2.0)
-DATA avx512magnitudesMXFP4<>+20(SB)/4, $(3.0)
-DATA avx512magnitudesMXFP4<>+24(SB)/4, $(4.0)
-DATA avx512magnitudesMXFP4<>+28(SB)/4, $(6.0)
+DATA avx512magnitudesMXFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx512magnitudesMXFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx512magnitudesMXFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx512magnitudesMXFP4<>+24(SB)/8, $0x40c0000040800000
 GLOBL avx512magnitudesMXFP4<>(SB), RODATA|NOPTR, $32
 
-DATA avx512signs<>+0(SB)/4, $0x80000000
-DATA avx512signs<>+4(SB)/4, $0x80000000
-DATA avx512signs<>+8(SB)/4, $0x80000000
-DATA avx512signs<>+12(SB)/4, $0x80000000
-DATA avx512signs<>+16(SB)/4, $0x80000000
-DATA avx512signs<>+20(SB)/4, $0x80000000
-DATA avx512signs<>+24(SB)/4, $0x80000000
-DATA avx512signs<>+28(SB)/4, $0x80000000
+DATA avx512signs<>+0(SB)/8, $0x8000000080000000
+DATA avx512signs<>+8(SB)/8, $0x8000000080000000
+DATA avx512signs<>+16(SB)/8, $0x8000000080000000
+DATA avx512signs<>+24(SB)/8, $0x8000000080000000
 GLOBL avx512signs<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseQ4FAVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1425,24 +1285,16 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx512float88<>+0(SB)/4, $0x87f00000
-DATA avx512float88<>+4(SB)/4, $0x87f00000
-DATA avx512float88<>+8(SB)/4, $0x87f00000
-DATA avx512float88<>+12(SB)/4, $0x87f00000
-DATA avx512float88<>+16(SB)/4, $0x87f00000
-DATA avx512float88<>+20(SB)/4, $0x87f00000
-DATA avx512float88<>+24(SB)/4, $0x87f00000
-DATA avx512float88<>+28(SB)/4, $0x87f00000
+DATA avx512float88<>+0(SB)/8, $0x87f0000087f00000
+DATA avx512float88<>+8(SB)/8, $0x87f0000087f00000
+DATA avx512float88<>+16(SB)/8, $0x87f0000087f00000
+DATA avx512float88<>+24(SB)/8, $0x87f0000087f00000
 GLOBL avx512float88<>(SB), RODATA|NOPTR, $32
 
-DATA avx512power8<>+0(SB)/4, $0x7b800000
-DATA avx512power8<>+4(SB)/4, $0x7b800000
-DATA avx512power8<>+8(SB)/4, $0x7b800000
-DATA avx512power8<>+12(SB)/4, $0x7b800000
-DATA avx512power8<>+16(SB)/4, $0x7b800000
-DATA avx512power8<>+20(SB)/4, $0x7b800000
-DATA avx512power8<>+24(SB)/4, $0x7b800000
-DATA avx512power8<>+28(SB)/4, $0x7b800000
+DATA avx512power8<>+0(SB)/8, $0x7b8000007b800000
+DATA avx512power8<>+8(SB)/8, $0x7b8000007b800000
+DATA avx512power8<>+16(SB)/8, $0x7b8000007b800000
+DATA avx512power8<>+24(SB)/8, $0x7b8000007b800000
 GLOBL avx512power8<>(SB), RODATA|NOPTR, $32
 
 // func dequantiseNVFP4AVX512(dst []float32, words []byte, scales []byte, biases []byte, shifts []uint32, group int, wordStride int, groupStride int)
@@ -1487,14 +1339,10 @@ words:
 	VZEROUPPER
 	RET
 
-DATA avx512magnitudesNVFP4<>+0(SB)/4, $(0.0)
-DATA avx512magnitudesNVFP4<>+4(SB)/4, $(0.5)
-DATA avx512magnitudesNVFP4<>+8(SB)/4, $(1.0)
-DATA avx512magnitudesNVFP4<>+12(SB)/4, $(1.5)
-DATA avx512magnitudesNVFP4<>+16(SB)/4, $(2.0)
-DATA avx512magnitudesNVFP4<>+20(SB)/4, $(3.0)
-DATA avx512magnitudesNVFP4<>+24(SB)/4, $(4.0)
-DATA avx512magnitudesNVFP4<>+28(SB)/4, $(6.0)
+DATA avx512magnitudesNVFP4<>+0(SB)/8, $0x3f00000000000000
+DATA avx512magnitudesNVFP4<>+8(SB)/8, $0x3fc000003f800000
+DATA avx512magnitudesNVFP4<>+16(SB)/8, $0x4040000040000000
+DATA avx512magnitudesNVFP4<>+24(SB)/8, $0x40c0000040800000
 GLOBL avx512magnitudesNVFP4<>(SB), RODATA|NOPTR, $32
 
 // func widen8AVX512(dst []float32, codes []byte, scales []float32, group int, width int, codeStride int, scaleStride int)

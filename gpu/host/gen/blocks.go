@@ -29,6 +29,7 @@ type splitter struct {
 	// groups of 32.
 	scaleWords reg.VecVirtual
 	of         reg.Register
+	steps      []func() // of oneWhole, see there
 	// Of oneSixes: which bits of bytes are a scale or minimum, its lower 4 bits, and the top 2.
 	sixMasks [3]reg.GPVirtual
 }

@@ -163,7 +163,16 @@ func (s *splitter) q6k() {
 }
 
 func (s *splitter) q2k() {
-	if s.kept() {
+	if s.sink != nil {
+		minima := YMM()
+		s.scaleWords = YMM()
+		VBROADCASTI128(s.at(0), s.scaleWords)
+		VPAND(s.mask, s.scaleWords, s.scaleWords)
+		VPMOVZXBW(s.at(0), minima)
+		VPSRLW(U8(4), minima, minima)
+		s.setMinima(minima)
+		s.numbers(80, 82)
+	} else if s.kept() {
 		both, low := YMM(), YMM()
 		VPMOVZXBW(s.at(0), both)
 		VPAND(s.mask, both, low)

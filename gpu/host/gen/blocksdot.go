@@ -83,7 +83,7 @@ func whole(ds []*blockDot, sums []reg.VecVirtual, order reg.VecVirtual) {
 		}
 	}
 	for r, d := range ds {
-		d.addWhole(sums[r], totals[r], nil)
+		d.addWhole(sums[r], totals[r])
 		ADDQ(U32(256), d.x)
 		ADDQ(U32(8), d.of)
 	}
@@ -110,34 +110,25 @@ func products(ds []*blockDot, q reg.VecVirtual, at int) (all []reg.VecVirtual) {
 	return all
 }
 
-// addWhole adds the products of a block, which are in two totals. s has what is not in memory.
-func (d *blockDot) addWhole(acc reg.VecVirtual, totals [2]reg.VecVirtual, s *splitter) {
-	total := totals[0]
+// addWhole adds the products of a block, which are in two totals.
+func (d *blockDot) addWhole(acc reg.VecVirtual, totals [2]reg.VecVirtual) {
+	total, of := totals[0], YMM()
 	VPADDD(totals[1], total, total)
 	VCVTDQ2PS(total, total)
-	of, by := YMM(), YMM()
-	if s == nil {
-		VBROADCASTSS(Mem{Base: d.of}, of)
-	}
-	times := func(kept func() reg.VecVirtual, disp int) reg.VecVirtual {
-		if s != nil {
-			return kept()
-		}
+	VBROADCASTSS(Mem{Base: d.of}, of)
+	times := func(disp int, v reg.VecVirtual) {
+		by := YMM()
 		VBROADCASTSS(Mem{Base: d.scales, Disp: disp}, by)
 		VMULPS(of, by, by)
-		return by
+		VMULPS(by, v, v)
 	}
-	VMULPS(times(func() reg.VecVirtual { return s.d }, wholeD), total, total)
+	times(wholeD, total)
 	if d.biased {
 		least := YMM()
-		if s != nil {
-			VPMADDWD(Mem{Base: d.sums}, s.minima, least)
-		} else {
-			VMOVDQU(Mem{Base: d.sums}, least)
-			VPMADDWD(Mem{Base: d.scales, Disp: wholeMinima}, least, least)
-		}
+		VMOVDQU(Mem{Base: d.sums}, least)
+		VPMADDWD(Mem{Base: d.scales, Disp: wholeMinima}, least, least)
 		VCVTDQ2PS(least, least)
-		VMULPS(times(func() reg.VecVirtual { return s.dmin }, wholeDMin), least, least)
+		times(wholeDMin, least)
 		VSUBPS(least, total, total)
 		ADDQ(U32(32), d.sums)
 	}

@@ -30,7 +30,9 @@ const (
 	halvesSize  = 512
 )
 
-// oneWhole is wholeDot for one row of X, where codes go from a block into products.
+// oneWhole is wholeDot for one row of X, where codes go from a block into products. What becomes of
+// a block's total is computed between the products of the next block: each step waits for the one
+// before, and few instructions are in flight at a time.
 func (g *generator) oneWhole(f base.Func) {
 	b := f.Coding.Block()
 	a := pointer("a")
@@ -52,10 +54,21 @@ func (g *generator) oneWhole(f base.Func) {
 	y := field(rowY)
 	loop(f.Name+"_row", field(rowRows), func() {
 		d := &blockDot{generator: g, biased: f.Biased, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
-		acc := g.zero()
+		acc, last := g.zero(), &lastBlock{total: g.zero(), d: g.zero(), join: VSUBPS}
+		if f.Biased {
+			last.other = g.zero()
+		}
 		loop(f.Name+"_block", field(rowBlocks), func() {
 			s.fetch(b.Size)
-			s.of = d.of
+			s.of, s.d, s.steps = d.of, last.d, last.steps(acc)
+			if f.Biased {
+				s.steps = append(s.steps,
+					func() { VPMADDWD(Mem{Base: d.sums}, s.minima, last.other) },
+					func() { VCVTDQ2PS(last.other, last.other) },
+					func() { VMULPS(s.dmin, last.other, last.other) },
+				)
+			}
+			s.step()
 			var totals [2]reg.VecVirtual
 			var scale reg.VecVirtual
 			n := 0
@@ -71,12 +84,16 @@ func (g *generator) oneWhole(f base.Func) {
 				}
 				addScaled(&totals[n%2], q, scale)
 				n++
+				s.step()
 			}
 			s.apart()
 			if b.Table != nil {
 				totals = lanesOfHalves(totals)
 			}
-			d.addWhole(acc, totals, s)
+			VPADDD(totals[1], totals[0], last.total)
+			if f.Biased {
+				ADDQ(U32(32), d.sums)
+			}
 			ADDQ(U32(uint32(b.Size)), s.src)
 			if b.Table != nil {
 				ADDQ(U32(halvesSize), d.x)
@@ -85,21 +102,67 @@ func (g *generator) oneWhole(f base.Func) {
 			}
 			ADDQ(U32(8), d.of)
 		})
+		s.steps = last.steps(acc)
+		s.finish()
 		g.storeLanes(acc, y)
 	})
 	end()
 }
 
-// scalesAt is the order of scaleWords for 32 codes from disp on.
-func (s *splitter) scalesAt(disp int) Mem {
-	if s.block.Table == nil {
-		return s.generator.wordOf(disp / 32)
+// lastBlock is what there is of a block before it is added up: the total of its products, what it
+// is multiplied by, and what joins it then, if anything does.
+type lastBlock struct {
+	total, d, other, part reg.VecVirtual
+	join                  func(ops ...Op)
+}
+
+// steps return the instructions that add it to acc.
+func (l *lastBlock) steps(acc reg.VecVirtual) []func() {
+	l.part = YMM()
+	all := []func(){func() { VCVTDQ2PS(l.total, l.part) }, func() { VMULPS(l.d, l.part, l.part) }}
+	if l.other != nil {
+		all = append(all, func() { l.join(l.other, l.part, l.part) })
 	}
-	k := uint32(disp / 64)
-	return s.generator.table(fmt.Sprint("words", k), 8, func(i int) Constant { // of an even group, and of the odd one
-		w := 2*k + uint32(i/4)
-		return U32((2*w | (2*w+1)<<8) * 0x00010001)
+	return append(all, func() { VADDPS(l.part, acc, acc) })
+}
+
+// step adds the next instruction of those that wait.
+func (s *splitter) step() {
+	if len(s.steps) > 0 {
+		s.steps[0]()
+		s.steps = s.steps[1:]
+	}
+}
+
+// scalesAt is the order that makes words of the scales for 32 codes from disp on.
+func (s *splitter) scalesAt(disp int) Mem {
+	k := uint32(disp / 32)
+	words, at := true, [2]uint32{2 * k, 2 * k} // of the first half and of the second
+	switch {
+	case s.block.Table != nil: // words, of two groups at once
+		at = [2]uint32{2 * (k &^ 1), 2 * (k | 1)}
+	case s.block.Group == 32: // bytes as oneSixes leaves them
+		words, at = false, [2]uint32{k + k&4, k + k&4}
+	case s.block.Biased: // bytes as they are stored
+		words, at = false, [2]uint32{2 * k, 2*k + 1}
+	}
+	return s.generator.table(fmt.Sprintf("scale%v_%d_%d", words, at[0], at[1]), 8, func(i int) Constant {
+		w := at[i/4] | noByte<<8
+		if words {
+			w = at[i/4] | (at[i/4]+1)<<8
+		}
+		return U32(w * 0x00010001)
 	})
+}
+
+// noByte is where VPSHUFB has no byte, but 0.
+const noByte = 0x80
+
+// finish adds all that wait.
+func (s *splitter) finish() {
+	for len(s.steps) > 0 {
+		s.step()
+	}
 }
 
 // lanesOfHalves returns two vectors whose sum has the lanes of blockArgs, where totals are of the
@@ -111,11 +174,6 @@ func lanesOfHalves(totals [2]reg.VecVirtual) [2]reg.VecVirtual {
 	lower(x86.VEXTRACTI128(U8(1), first, odd.AsX()))
 	VPBLENDD(U8(0xf0), second, odd, odd)
 	return [2]reg.VecVirtual{even, odd}
-}
-
-// wordOf is the order that repeats the k-th word of each half.
-func (g *generator) wordOf(k int) Mem {
-	return g.table(fmt.Sprint("word", k), 8, func(int) Constant { return U32(uint32(2*k|(2*k+1)<<8) * 0x00010001) })
 }
 
 // setScales keeps the scales of 16 groups, for oneWhole in a register.
@@ -147,16 +205,15 @@ func (s *splitter) oneSixes() {
 	ANDQ(s.sixMasks[2], tops)
 	ORQ(tops, low)
 	ANDQ(s.sixMasks[0], all)
-	x, y := XMM(), XMM()
+	x := XMM()
 	VMOVQ(all, x)
-	VMOVQ(low, y)
-	VPUNPCKLDQ(y, x, x) // 8 scales, 8 minima
-	minima := YMM()
+	VPINSRQ(U8(1), low, x, x) // 4 scales, 4 minima, the last 4 scales, the last 4 minima
 	s.scaleWords = YMM()
-	VPMOVZXBW(x, y)
-	VINSERTI128(U8(1), y, y.AsY(), s.scaleWords)
-	VPUNPCKHBW(x, x, x)
-	VPMOVZXBW(x, minima)
+	VINSERTI128(U8(1), x, x.AsY(), s.scaleWords)
+	minima := YMM()
+	VPSHUFB(s.generator.table("sixMinima", 8, func(i int) Constant { // twice each, as words
+		return U32((uint32(4+i+i&4) | noByte<<8) * 0x00010001)
+	}), s.scaleWords, minima)
 	s.setMinima(minima)
 	s.numbers(0, 2)
 }
@@ -184,6 +241,7 @@ func (s *splitter) oneSplits() {
 
 // oneNumbers is numbers for oneWhole: they are multiplied by the scale of the inputs.
 func (s *splitter) oneNumbers(d, dmin int) {
+	s.step() // for which s.d is still that of the block before
 	x, of := XMM(), XMM()
 	VBROADCASTSS(Mem{Base: s.of}, of)
 	if dmin == d+2 {
@@ -193,7 +251,6 @@ func (s *splitter) oneNumbers(d, dmin int) {
 	}
 	VCVTPH2PS(x, x)
 	VMULPS(of, x, x)
-	s.d = YMM()
 	VBROADCASTSS(x, s.d)
 	if s.dmin = s.d; dmin == d+2 {
 		s.dmin = YMM()

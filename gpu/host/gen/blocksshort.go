@@ -144,47 +144,55 @@ func (g *generator) oneShort(f base.Func) {
 	y, back := field(rowY), field(rowBack)
 	loop(f.Name+"_row", field(rowRows), func() {
 		s.x = field(rowX)
-		acc := g.zero()
-		eight := func(mask func(part reg.VecVirtual)) {
-			part := s.eights()
-			mask(part)
-			VADDPS(part, acc, acc)
-			ADDQ(U32(uint32(8*b.Size)), s.src)
-			ADDQ(U32(shortSize), s.x)
+		acc, last := g.zero(), &lastBlock{total: g.zero(), d: g.zero(), join: VADDPS}
+		if b.Biased {
+			last.other = g.zero()
 		}
 		loop(f.Name+"_eight", field(rowBlocks), func() {
 			s.fetch(8 * b.Size)
-			eight(func(reg.VecVirtual) {})
+			s.steps = last.steps(acc)
+			s.eights(last)
+			ADDQ(U32(uint32(8*b.Size)), s.src)
+			ADDQ(U32(shortSize), s.x)
 		})
+		s.steps = last.steps(acc)
+		s.finish()
 		TESTQ(back, back)
 		JZ(LabelRef(f.Name + "_whole"))
 		SUBQ(back, s.src)
-		eight(s.ofRest)
+		s.eights(last)
+		ADDQ(U32(uint32(8*b.Size)), s.src)
+		s.steps = last.steps(acc)
+		for len(s.steps) > 1 {
+			s.step()
+		}
+		s.ofRest(last.part)
+		s.finish()
 		Label(f.Name + "_whole")
 		g.storeLanes(acc, y)
 	})
 	end()
 }
 
-// eights returns what eight blocks add to the lanes.
-func (s *shortRow) eights() reg.VecVirtual {
+// eights sets last to eight blocks.
+func (s *shortRow) eights(last *lastBlock) {
 	var v [shortPairs]reg.VecVirtual
 	for p := range v {
 		v[p] = s.both(p)
+		s.step()
+	}
+	s.finish()
+	scale, bias := s.numbersOf()
+	VMULPS(Mem{Base: s.x, Disp: shortScales}, scale, last.d)
+	if bias != nil {
+		VMULPS(Mem{Base: s.x, Disp: shortSums}, bias, last.other)
 	}
 	dot := foldInts(s.fold(v[0], v[1]), s.fold(v[2], v[3]))
 	if s.block.Least != 0 {
-		VPADDD(Mem{Base: s.x, Disp: shortLess}, dot, dot)
+		VPADDD(Mem{Base: s.x, Disp: shortLess}, dot, last.total)
+	} else {
+		VMOVDQA(dot, last.total)
 	}
-	VCVTDQ2PS(dot, dot)
-	scale, bias := s.numbersOf() // last: sooner they are slower
-	VMULPS(Mem{Base: s.x, Disp: shortScales}, scale, scale)
-	VMULPS(scale, dot, dot)
-	if bias != nil {
-		VMULPS(Mem{Base: s.x, Disp: shortSums}, bias, bias)
-		VADDPS(bias, dot, dot)
-	}
-	return dot
 }
 
 // fold is foldWords for products of codes without a sign, which are at most 31 and inputs 127: a

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log"
+	"math"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -83,14 +84,22 @@ func (g *generator) table(name string, n int, f func(i int) Constant) Mem {
 		return m
 	}
 	m := GLOBL(strings.ToLower(g.isa.Name)+name, RODATA|NOPTR)
-	for i := range n {
-		DATA(4*i, f(i))
+	for i := 0; i < n; i += 2 { // two in a line of the file
+		DATA(4*i, U64(bitsOf(f(i)))|U64(bitsOf(f(i+1)))<<32)
 	}
 	if g.data == nil {
 		g.data = map[string]Mem{}
 	}
 	g.data[name] = m
 	return m
+}
+
+// bitsOf returns the bits of a 32-bit constant.
+func bitsOf(c Constant) uint32 {
+	if f, ok := c.(F32); ok {
+		return math.Float32bits(float32(f))
+	}
+	return uint32(c.(U32))
 }
 
 // same returns a vector of one 32-bit constant in memory.
