@@ -20,7 +20,8 @@ import (
 // It has many fields because it is flat: each is one setting, which stands alone, is named in
 // errors, and is one flag of the command. Structs within it would add names and no order.
 type Config struct {
-	// Model is the packed model directory.
+	// Model is the packed model directory, or a GGUF file (any part, if there are several), which
+	// is used in place.
 	Model string
 	// ExpertsDir is a folder of expert files in place of the model's own, on another disk perhaps,
 	// or of other bits where there are several: a packed_experts folder, or one that holds it. ""
@@ -246,7 +247,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("actors: "+format, args...))
 		}
 	}
-	bad(c.Model == "", "Config.Model is empty; name a packed model directory")
+	bad(c.Model == "", "Config.Model is empty; name a packed model directory or a GGUF file")
 	bad(c.Tracer != nil && c.RecordMemory < 0, "Config.Tracer makes spans of records, and Config.RecordMemory is %d: there are none", c.RecordMemory)
 	bad(c.Device == nil, "Config.Device is nil; open a device first, for example with gpu/host")
 	bad(c.RingDepth < 0 || c.RingDepth > 64, "Config.RingDepth is %d, but must be 1 to 64", c.RingDepth)

@@ -20,7 +20,7 @@ type Commands struct {
 	Tag uint8
 
 	// Plain makes a device compute each operation by itself, also those that it would compute
-	// together with the next ones. The bits are the same; whether they are can be seen so.
+	// together with the next ones. The bits must be the same, so a caller can compare them.
 	Plain bool
 
 	// Part is which part of a Split computes the operations. No other device looks at it.

@@ -12,20 +12,21 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// Config sizes the stage.
+// Config sizes the stage. It has no defaults.
 type Config struct {
+	// Model is the whole model, also on a device of several parts.
 	Model *model.Config
 	// Layout returns the layout of a layer's records, each of which has RecordBytes.
 	Layout      func(layer int) model.ExpertLayout
 	RecordBytes int
-	TopK        int
+	TopK        int // picks of a row
 	// Borders say which part of a gpu.Split computes which layers. Such a device must be Resident.
 	Borders   stages.Borders
-	ChunkRows int
-	Lanes     int // steps in flight
-	PageRows  int // positions of one key-value page
-	MaxPages  int // of all sequences together
-	KV        gpu.KVFormat
+	ChunkRows int          // the most rows of a step
+	Lanes     int          // steps in flight
+	PageRows  int          // positions of one key-value page
+	MaxPages  int          // of all sequences together
+	KV        gpu.KVFormat // of the pages
 	// WindowPages is how many pages a state has for layers with a window, if that is more than they
 	// need. Tests have pages that are never used again.
 	WindowPages int
@@ -34,7 +35,7 @@ type Config struct {
 	// of the model is in memory there is nothing to predict, and it is done only with AheadAlways.
 	Ahead, AheadRows int
 	AheadAlways      bool
-	Rule             route.Rule
+	Rule             route.Rule // how scores become picks and weights
 	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells
 	// of, and that a layer's picks stay on the device.
 	Resident bool
