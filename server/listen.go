@@ -99,7 +99,7 @@ func (s *Server) listen(ctx context.Context, c *Listening) (net.Listener, error)
 	}
 	addr, err := netip.ParseAddrPort(l.Addr().String())
 	if !c.Anyone && len(s.keys.All()) == 0 && (err != nil || !addr.Addr().IsLoopback()) {
-		return nil, errors.Join(fmt.Errorf("others than this machine reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", l.Addr()), l.Close())
+		return nil, errors.Join(fmt.Errorf("other machines can reach %s, and there are no keys: give some, listen on 127.0.0.1, or let anyone in (open to anyone)", l.Addr()), l.Close())
 	}
 	return netutil.LimitListener(l, cmp.Or(c.Connections, defaultConnections)), nil
 }

@@ -81,7 +81,7 @@ func (v *GGUF) JSON() (file, config []byte, err error) {
 	f.PreTokenizer.Steps = append(f.PreTokenizer.Steps, level)
 	for i, token := range v.Tokens {
 		if !utf8.ValidString(token) {
-			return nil, nil, fmt.Errorf("tokenizer: token %d, %q, is no UTF-8, and JSON holds nothing else", i, excerpt(token))
+			return nil, nil, fmt.Errorf("tokenizer: token %d, %q, is not UTF-8, which JSON requires", i, excerpt(token))
 		}
 	}
 	if file, err = encodeJSON(f); err == nil {

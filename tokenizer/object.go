@@ -23,7 +23,7 @@ func newObject(path string, raw []byte) *object {
 		name = "tokenizer.json"
 	}
 	if err := json.Unmarshal(raw, &o.fields); err != nil {
-		o.err = fmt.Errorf("tokenizer: %s is no JSON object: %w", name, err)
+		o.err = fmt.Errorf("tokenizer: %s is not a JSON object: %w", name, err)
 	} else if o.fields == nil {
 		o.err = fmt.Errorf("tokenizer: %s is null, not a JSON object", name)
 	}

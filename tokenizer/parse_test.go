@@ -77,9 +77,9 @@ func TestMalformed(t *testing.T) {
 	for _, c := range []struct {
 		name, in, message string
 	}{
-		{"empty", ``, "no JSON object"},
+		{"empty", ``, "not a JSON object"},
 		{"null", `null`, "is null"},
-		{"array", `[]`, "no JSON object"},
+		{"array", `[]`, "not a JSON object"},
 		{"no model", `{}`, "model"},
 		{"not UTF-8", "{\"\xff\":1}", "not UTF-8"},
 		{"no vocabulary", string(spec{modelKeys: obj{"vocab": nil}}.json(t)), "model.vocab is missing"},
@@ -178,7 +178,7 @@ func TestConfig(t *testing.T) {
 		{name: "bos missing", config: `{"add_bos_token":true}`, fails: "without a bos_token"},
 		{name: "bos unknown", config: `{"bos_token":"<zz>"}`, fails: "<zz>"},
 		{name: "bos no token", config: `{"bos_token":[1]}`, fails: "bos_token"},
-		{name: "no JSON", config: `{`, fails: "no JSON object"},
+		{name: "no JSON", config: `{`, fails: "not a JSON object"},
 		{name: "no flag", config: `{"add_bos_token":"yes"}`, fails: "add_bos_token"},
 		{name: "further token", config: `{"added_tokens_decoder":{"120":{"content":"x","special":true},"302":{"content":"<n>"}},"bos_token":"<n>"}`, want: []int32{'x', 301}, bos: 302, eos: -1},
 		{name: "further token with a taken id", config: `{"added_tokens_decoder":{"120":{"content":"<n>"}}}`, fails: "another token"},

@@ -48,7 +48,7 @@ func (c *client) fetch(ctx context.Context, q *question) (*answer, error) {
 	}
 	var m message
 	if err := json.NewDecoder(resp.Body).Decode(&m); err != nil {
-		return nil, fmt.Errorf("%s: the answer is no JSON: %w", q.api.name, err)
+		return nil, fmt.Errorf("%s: the answer is not JSON: %w", q.api.name, err)
 	}
 	a := &answer{whole: true, tokens: m.Usage.served()}
 	a.text.WriteString(q.api.whole(&m))
@@ -130,7 +130,7 @@ func (s *stream) take(data []byte) error {
 	}
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("%s: an event is no JSON: %w", s.api.name, err)
+		return fmt.Errorf("%s: an event is not JSON: %w", s.api.name, err)
 	}
 	for _, e := range []json.RawMessage{m.Error, errorOf(m.Response)} {
 		if len(e) > 0 && string(e) != "null" {

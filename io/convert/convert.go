@@ -167,7 +167,7 @@ func refuseExisting(dst string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return &ExistsError{Path: dst, Why: "is there and is no directory that can be read: " + err.Error()}
+		return &ExistsError{Path: dst, Why: "exists and cannot be read as a directory: " + err.Error()}
 	case len(entries) == 0:
 		return nil
 	}

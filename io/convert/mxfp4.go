@@ -57,5 +57,5 @@ func checkScales(b block, scales []byte) error {
 
 // noPower reports a scale that is no power of two.
 func noPower(t safetensors.Tensor, scale byte) error {
-	return &SourceError{Tensor: t.Name, Got: fmt.Sprintf("scale %#x, which is no number", scale), Want: "0 to 0xfe"}
+	return &SourceError{Tensor: t.Name, Got: fmt.Sprintf("scale %#x, which is not a number", scale), Want: "0 to 0xfe"}
 }

@@ -181,5 +181,5 @@ func checkFloat8(b block, codes []byte, first int) error {
 		return nil
 	}
 	at, _ := b.src.element(first + i)
-	return &SourceError{Tensor: b.src.m.weight.Name, Got: fmt.Sprintf("%#x in element %d, which is no number", codes[i], at)}
+	return &SourceError{Tensor: b.src.m.weight.Name, Got: fmt.Sprintf("%#x in element %d, which is not a number", codes[i], at)}
 }

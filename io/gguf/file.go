@@ -32,7 +32,7 @@ func OpenFile(path string) (*File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("gguf: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, &FormatError{Path: path, Why: "it is no regular file", Err: ErrNotGGUF}
+		return nil, &FormatError{Path: path, Why: "it is not a regular file", Err: ErrNotGGUF}
 	case info.Size() == 0: // cannot be mapped
 		return nil, &FormatError{Path: path, Why: "the file is empty", Err: ErrTruncated}
 	}

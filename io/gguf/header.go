@@ -173,7 +173,7 @@ func (c *cursor) places(h *Header) {
 		c.name = t.Name
 		offset, end := uint64(t.OffsetBytes), base+uint64(t.OffsetBytes)+uint64(len(t.Data))
 		if offset&mask != 0 {
-			c.fail(nil, "its data begins at byte %d, which is no multiple of %d", offset, h.Alignment)
+			c.fail(nil, "its data begins at byte %d, which is not a multiple of %d", offset, h.Alignment)
 		}
 		if end > uint64(len(c.data)) {
 			c.fail(ErrTruncated, "its data ends at byte %d of %d", end, len(c.data))

@@ -110,7 +110,7 @@ func TestLies(t *testing.T) {
 		"behind the end":         {one().tensor("a", 0, 0, 8).data(31), "ends at byte", ErrTruncated},
 		"offset behind the end":  {one().tensor("a", 0, 64, 8).data(64), "ends at byte", ErrTruncated},
 		"offset around":          {one().tensor("a", 0, huge-31, 8).data(64), "at byte 18446744073709551584", ErrTruncated},
-		"offset not aligned":     {one().tensor("a", 0, 16, 8).data(64), "no multiple of 32", nil},
+		"offset not aligned":     {one().tensor("a", 0, 16, 8).data(64), "not a multiple of 32", nil},
 		"tensor twice":           {forge(3, 2, 0).tensor("a", 0, 0, 8).tensor("a", 0, 32, 8).data(64), "twice", nil},
 		"tensors over another":   {forge(3, 2, 0).tensor("b", 0, 32, 8).tensor("a", 0, 0, 16).data(64), `"b": its data begins at byte`, nil},
 		"tensors on one another": {forge(3, 2, 0).tensor("a", 0, 0, 8).tensor("b", 0, 0, 8).data(64), "inside that of", nil},

@@ -130,7 +130,7 @@ func (k *Key) set(setting string) error {
 	name, value, ok := strings.Cut(setting, "=")
 	switch {
 	case !ok:
-		return errors.New("behind the key there is something that is not NAME=VALUE")
+		return errors.New("what follows the key is not NAME=VALUE")
 	case name == "name" && value != "":
 		k.Name = value
 	case name == "class":
@@ -152,7 +152,7 @@ func (k *Key) set(setting string) error {
 		}
 		k.Admin = value == "yes"
 	default:
-		return fmt.Errorf("there is no setting %s; there are name, class, weight, running, queued, requests, tokens and admin", name)
+		return fmt.Errorf("there is no setting %s; the settings are name, class, weight, running, queued, requests, tokens and admin", name)
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func (c *Core) scoresAhead(m *stages.ScoresAhead, out *stages.Outbox) error {
 	n := max(1, len(m.Batch.Rows)*c.cfg.Experts)
 	layers := len(m.Scores) / n
 	if len(m.Scores)%n != 0 || layers > len(c.gates) || m.Layer+layers >= c.cfg.Layers {
-		return fmt.Errorf("router: %d scores ahead for %v, want %d for each of at most %d layers behind it", len(m.Scores), &m.Step, n, len(c.gates))
+		return fmt.Errorf("router: %d scores ahead for %v, want %d for each of at most %d layers after it", len(m.Scores), &m.Step, n, len(c.gates))
 	}
 	for i := range layers {
 		f := c.newPrediction()

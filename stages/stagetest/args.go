@@ -32,7 +32,7 @@ func parseArgs(text string) (*Args, error) {
 		text = text[end:]
 		if !strings.HasPrefix(text, "=") {
 			if !first {
-				return nil, fmt.Errorf("%q is no key=value", key)
+				return nil, fmt.Errorf("%q is not key=value", key)
 			}
 			a.word = key
 			continue

@@ -138,7 +138,7 @@ func (w *writer) call(c ToolCall) (*jinja.Dict, error) {
 	}
 	value, err := jinja.DecodeJSON([]byte(c.Arguments))
 	if err != nil {
-		return nil, fmt.Errorf("the arguments of %s are no JSON, which this template needs: %w", c.Name, err)
+		return nil, fmt.Errorf("the arguments of %s are not JSON, which this template needs: %w", c.Name, err)
 	}
 	object, ok := value.(*jinja.Dict)
 	if !ok {

@@ -163,7 +163,7 @@ func TestGBNFErrors(t *testing.T) {
 		"root ::= [a-":                   "line 1, column 13: a range has no end",
 		"root ::= \"\\q\"":               `line 1, column 13: the escape \q is not known, or too short`,
 		"root ::= \"\\ud800\"":           `line 1, column 13: \ud800 is no character`,
-		"root ::= \"a\"{2,1}":            "line 1, column 18: {2,1} is no number of times",
+		"root ::= \"a\"{2,1}":            "line 1, column 18: {2,1} is not a number of times",
 		"root ::= \"a\"{x}":              `line 1, column 16: "x" is not a number of times from 0 to 100000`,
 		"root ::= \"a\"{1":               "line 1, column 14: a brace is not closed",
 		"root ::= \"a\" root":            "the grammar matches no text, or none within 256 nested rules",

@@ -127,7 +127,7 @@ func (p *gbnf) times(e *expr) (*expr, error) {
 				}
 			}
 			if most < least || !ranged && lo == "" {
-				return nil, fmt.Errorf("{%s} is no number of times", inside)
+				return nil, fmt.Errorf("{%s} is not a number of times", inside)
 			}
 			e = repeat(e, least, most)
 		default:

@@ -153,7 +153,7 @@ func readFormat(r *reader, v *value, k keyword) error {
 		return err
 	}
 	if v.text == "regex" {
-		return k.unsupported("expressions are no regular texts")
+		return k.unsupported("no automaton can tell whether a text is an expression")
 	}
 	d, err := formatDFA(v.text)
 	if err != nil || d == nil {

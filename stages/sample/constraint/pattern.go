@@ -196,7 +196,7 @@ func (x *ecma) hex(n int) (rune, error) {
 		return 0, fmt.Errorf("an escape has too few digits, or too many")
 	}
 	if _, err := fmt.Sscanf(x.in[:n], "%x", &r); err != nil || strings.Trim(x.in[:n], "0123456789abcdefABCDEF") != "" || r > utf8.MaxRune {
-		return 0, fmt.Errorf("%q is no character", x.in[:n])
+		return 0, fmt.Errorf("%q is not a character", x.in[:n])
 	}
 	x.in = x.in[n:]
 	return r, nil
