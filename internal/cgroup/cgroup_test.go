@@ -5,20 +5,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // fakeRoot makes the files that FindMemory and FindIO look for, by path.
 func fakeRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
-	root := t.TempDir()
+	root, all := t.TempDir(), fstest.MapFS{}
 	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		all[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	if err := os.CopyFS(root, all); err != nil {
+		t.Fatal(err)
 	}
 	return root
 }

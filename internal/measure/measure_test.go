@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/moeflux/moeflux-actor/internal/cgroup"
 )
@@ -19,15 +20,12 @@ import (
 // fakeRoot makes the files that findGroups looks for, by path.
 func fakeRoot(t *testing.T, files map[string]string) string {
 	t.Helper()
-	root := t.TempDir()
+	root, all := t.TempDir(), fstest.MapFS{}
 	for name, content := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		all[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	if err := os.CopyFS(root, all); err != nil {
+		t.Fatal(err)
 	}
 	return root
 }
