@@ -330,8 +330,8 @@ func bytesOf[T any](items []T) []byte {
 const leastTable = 64
 
 // table puts items into the tables, aligned to leastTable, and returns where they begin. It takes a
-// power of two: lists grow, and what follows them stays where it is, so
-// that launches of one token are those of the next.
+// power of two: lists grow, and what follows them stays where it is, so that launches of one token
+// are those of the next.
 func table[T any](x *encoder, items []T) int {
 	at, room := len(x.tables), leastTable
 	if len(items) > 0 {

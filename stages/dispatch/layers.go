@@ -118,8 +118,7 @@ func (c *Core) encodeRoute(r *recording, l *lane, b *stages.Batch, layer int, pi
 	})
 }
 
-// ahead returns how many of the next layers are asked for their scores: those that
-// have routers.
+// ahead returns how many of the next layers are asked for their scores: those that have routers.
 func (c *Core) ahead(l *lane, layer int) int {
 	if c.settled && !c.cfg.AheadAlways || l.probed {
 		return 0

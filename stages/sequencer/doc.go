@@ -24,5 +24,8 @@
 // takes the step through the layers (flight.go has those on their way), results.go shares out what
 // came of it, failure.go ends it otherwise.
 //
+// On a device of several parts (gpu.Split) the layers that begin together are of one part, each
+// part has credits of its own, and of several steps the oldest goes first (flight.go).
+//
 // To add a message, add a case to Core.Step; package stages has the other steps.
 package sequencer
