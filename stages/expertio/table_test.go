@@ -206,3 +206,31 @@ func TestHeldUp(t *testing.T) {
 		}
 	}
 }
+
+// TestGone has a slow host leave for good and a quick one get its number: nothing of the first
+// one's speed is known of it. That it has gone while it could not be asked moves nothing.
+func TestGone(t *testing.T) {
+	p := newPlacing(t, 2)
+	join := func(h int) {
+		p.step(&stages.HostChanged{Host: h, Experts: placedLayers * placedExperts, Asks: 8})
+	}
+	join(0)
+	join(1)
+	for id := 1; id < 40; id++ {
+		p.layer(id, 0, 0)
+		p.answer(map[int]int64{0: 9000, 1: 1000})
+	}
+	if cost := p.c.away.hosts[0].cost; cost < 3000 {
+		t.Fatalf("the slow host is taken to need %v ns", cost)
+	}
+	p.step(&stages.HostChanged{Host: 0})
+	epoch := p.c.away.table.Epoch
+	p.step(&stages.HostChanged{Host: 0, Gone: true})
+	if cost := p.c.away.hosts[0].cost; cost != 0 || p.c.away.table.Epoch != epoch {
+		t.Errorf("of one that has gone it is known that it needs %v ns; the epoch goes from %d to %d", cost, epoch, p.c.away.table.Epoch)
+	}
+	p.step(&stages.HostChanged{Host: 1, Gone: true}) // at once, without a word before
+	if c := &p.c.away; c.some || c.hosts[1].cost != 0 || c.table.Epoch == epoch {
+		t.Errorf("both have gone, and %+v", c.hosts)
+	}
+}

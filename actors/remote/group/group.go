@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -60,6 +61,9 @@ type Group struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	ended   sync.WaitGroup
+
+	mu    sync.Mutex
+	there map[string]string // the addresses, IP:port, of all who are there, by their names
 }
 
 // New begins a group of one host, and joins it with others as soon as they can be reached.
@@ -68,7 +72,7 @@ func New(cfg Config) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{cfg: cfg, own: own, changed: make(chan struct{}, 1), said: make(map[string]string)}
+	g := &Group{cfg: cfg, own: own, changed: make(chan struct{}, 1), said: make(map[string]string), there: make(map[string]string)}
 	g.ctx, g.end = context.WithCancel(context.Background())
 	g.to = newTransport(g)
 	conf := memberlist.DefaultLANConfig()
@@ -116,14 +120,15 @@ func (g *Group) tellChanges() {
 }
 
 func (g *Group) tell() {
-	var others []string
-	for _, n := range g.list.Members() {
-		if n.Name != g.cfg.Name {
-			others = append(others, n.Name)
+	names := []string{g.cfg.Name}
+	g.mu.Lock()
+	for _, name := range slices.Sorted(maps.Keys(g.there)) {
+		if name != g.cfg.Name {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(others)
-	g.cfg.Changed(append([]string{g.cfg.Name}, others...))
+	g.mu.Unlock()
+	g.cfg.Changed(names)
 }
 
 // joinAll joins the hosts that should be there and are not, again and again.
@@ -163,21 +168,37 @@ func (g *Group) join(name string) {
 
 // has reports whether a host is there.
 func (g *Group) has(addr *net.TCPAddr) bool {
-	is := func(ip net.IP, port int) bool { return port == addr.Port && ip.Equal(addr.IP) }
-	return is(g.own.IP, g.own.Port) || slices.ContainsFunc(g.list.Members(), func(n *memberlist.Node) bool { return is(n.Addr, int(n.Port)) })
+	if addr.Port == g.own.Port && addr.IP.Equal(g.own.IP) {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, there := range g.there {
+		if there == addr.String() {
+			return true
+		}
+	}
+	return false
 }
 
-// events is told by memberlist that somebody has come or gone.
+// events is told by memberlist that somebody has come or gone. A Node is memberlist's again when it
+// has been told.
 type events struct{ g *Group }
 
-func (e events) NotifyJoin(*memberlist.Node)   { e.note() }
-func (e events) NotifyLeave(*memberlist.Node)  { e.note() }
-func (e events) NotifyUpdate(*memberlist.Node) { e.note() }
+func (e events) NotifyJoin(n *memberlist.Node)   { e.g.note(n, true) }
+func (e events) NotifyUpdate(n *memberlist.Node) { e.g.note(n, true) }
+func (e events) NotifyLeave(n *memberlist.Node)  { e.g.note(n, false) }
 
-func (e events) note() {
+// note takes note of who is there.
+func (g *Group) note(n *memberlist.Node, there bool) {
+	g.mu.Lock()
+	if delete(g.there, n.Name); there {
+		g.there[n.Name] = (&net.TCPAddr{IP: n.Addr, Port: int(n.Port)}).String()
+	}
+	g.mu.Unlock()
 	select {
-	case e.g.changed <- struct{}{}:
-	default: // it is noted
+	case g.changed <- struct{}{}:
+	default: // it will be told
 	}
 }
 

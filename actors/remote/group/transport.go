@@ -94,7 +94,10 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 	if err != nil && len(t.trouble) < mostWaiting {
 		t.trouble[a.Name] = err
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return t.stream(c), nil
 }
 
 // why returns why a host was dialled in vain, without what memberlist adds; err if it was not.
@@ -110,21 +113,30 @@ func (t *transport) why(name string, err error) error {
 // StreamCh returns the streams that have come.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// stream tells when it is closed.
+// stream is a connection that ends with the Group, and tells when it has ended.
 type stream struct {
 	net.Conn
 	once   sync.Once
 	closed chan struct{}
+	forget func() bool // has the connection not end with the Group
 }
 
+func (t *transport) stream(c net.Conn) *stream {
+	return &stream{Conn: c, closed: make(chan struct{}), forget: context.AfterFunc(t.g.ctx, func() { _ = c.Close() })}
+}
+
+// Close ends the connection.
 func (s *stream) Close() error {
-	s.once.Do(func() { close(s.closed) })
+	s.once.Do(func() {
+		s.forget()
+		close(s.closed)
+	})
 	return s.Conn.Close()
 }
 
 // take passes a stream on, and waits until it has ended.
 func (t *transport) take(c net.Conn) {
-	s := &stream{Conn: c, closed: make(chan struct{})}
+	s := t.stream(c)
 	defer s.Close()
 	select {
 	case t.streams <- s:
