@@ -104,7 +104,12 @@ func newCrowd(t *testing.T, p *pack, seed uint64, all []script, want [][][]float
 		tu.states, tu.pages, tu.sequences = 100, 100*longest, 8
 	}
 	tu.parks = x.r.IntN(2) == 0
-	f := faults{sequencer: func(c stages.Core) stages.Core { return &watched{c.(*sequencer.Core), x} }}
+	f := faults{core: func(id stages.StageID, c stages.Core) stages.Core {
+		if id == stages.Sequencer {
+			return &watched{c.(*sequencer.Core), x}
+		}
+		return c
+	}}
 	if rough {
 		f.park = func(p stages.Park) error { // a state that is not parked stays
 			if p.Do == stages.ParkWrite && x.r.IntN(4) == 0 {

@@ -132,16 +132,15 @@ type simulation struct {
 
 // faults decides what fails. A nil function fails nothing.
 type faults struct {
-	read   func(stages.Read) error                    // in place of reading
-	late   func(stages.Read) error                    // before a read ends
-	run    func(*gpu.Commands) error                  // in place of running
-	submit func(*gpu.Commands) error                  // in place of taking
-	upload func() error                               // of a record to a slot, in place of copying
-	pin    func() error                               // in place of pinning
-	park   func(stages.Park) error                    // in place of parking
-	answer func(stages.Ask, int32) ([]float32, error) // for expert hosts
-	// what stands before the sequencer, nil: nothing
-	sequencer func(stages.Core) stages.Core
+	read   func(stages.Read) error                       // in place of reading
+	late   func(stages.Read) error                       // before a read ends
+	run    func(*gpu.Commands) error                     // in place of running
+	submit func(*gpu.Commands) error                     // in place of taking
+	upload func() error                                  // of a record to a slot, in place of copying
+	pin    func() error                                  // in place of pinning
+	park   func(stages.Park) error                       // in place of parking
+	answer func(stages.Ask, int32) ([]float32, error)    // for expert hosts
+	core   func(stages.StageID, stages.Core) stages.Core // what stands in a stage's place
 }
 
 // simulate builds a pipeline.
@@ -210,8 +209,10 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		stages.Dispatch: s.dispatch,
 		stages.Combine:  new(combine.Core),
 	}
-	if f.sequencer != nil {
-		s.cores[stages.Sequencer] = f.sequencer(s.cores[stages.Sequencer])
+	for id := range s.cores {
+		if f.core != nil {
+			s.cores[id] = f.core(stages.StageID(id), s.cores[id])
+		}
 	}
 	watched := 4
 	// there a step that failed is taken back, and its pages are others'
