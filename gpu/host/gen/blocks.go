@@ -20,6 +20,7 @@ type splitter struct {
 	mask                       reg.VecVirtual    // 15 in every byte
 	held                       reg.VecVirtual    // valuesOf, where a function has it in a register
 	topTables                  [2]reg.VecVirtual // thirdBits, likewise
+	fifths                     []reg.VecVirtual  // fifthBits, likewise
 	// sink takes 32 codes of the block, from number disp on, in place of memory.
 	sink func(v reg.VecVirtual, disp int)
 	// What else is not stored where there is a sink: d and dmin times the scale of the inputs, at

@@ -82,9 +82,17 @@ func (s *splitter) pair(disp int) (low, high reg.VecVirtual) {
 	low, high = YMM(), YMM()
 	VMOVDQU(s.at(disp), low)
 	VPSRLW(U8(4), low, high)
-	VPAND(s.mask, low, low)
-	VPAND(s.mask, high, high)
+	VPAND(s.nibbleMask(), low, low)
+	VPAND(s.nibbleMask(), high, high)
 	return low, high
+}
+
+// nibbleMask is s.mask, in memory where no register is left for it.
+func (s *splitter) nibbleMask() Op {
+	if len(s.fifths) > 0 {
+		return s.bytes(15)
+	}
+	return s.mask
 }
 
 func (s *splitter) q4k() {
@@ -119,6 +127,10 @@ func (s *splitter) bitsTo(v reg.VecVirtual, from, to int, mask byte) reg.VecVirt
 
 func (s *splitter) q5k() {
 	s.sixes()
+	if len(s.fifths) > 0 {
+		s.q5kByTables()
+		return
+	}
 	bits := YMM()
 	VMOVDQU(s.at(16), bits)
 	for k := range 4 {
@@ -128,6 +140,42 @@ func (s *splitter) q5k() {
 		s.store(low, 64*k)
 		s.store(high, 64*k+32)
 	}
+}
+
+// q5kByTables takes the codes apart: four highest bits of each are the number of an entry.
+func (s *splitter) q5kByTables() {
+	var four reg.VecVirtual
+	for k := range 4 {
+		if k%2 == 0 {
+			four = YMM()
+			VMOVDQU(s.at(16), four)
+			if k > 0 {
+				VPSRLW(U8(4), four, four)
+			}
+			VPAND(s.bytes(15), four, four)
+		}
+		low, high := s.pair(48 + 32*k)
+		for j, q := range []reg.VecVirtual{low, high} {
+			top := YMM()
+			VPSHUFB(four, s.fifths[2*(k%2)+j], top)
+			VPOR(top, q, q)
+			s.store(q, 64*k+32*j)
+		}
+	}
+}
+
+// fifthBits are tables of bit i of 4 bits at place 4.
+func (g *generator) fifthBits() (tables []reg.VecVirtual) {
+	for i := range 4 {
+		tables = append(tables, g.keep(g.table(fmt.Sprint("fifths", i), 8, func(at int) Constant {
+			w := 0
+			for b := range 4 {
+				w |= (at%4*4 + b) >> i & 1 << (8*b + 4)
+			}
+			return U32(w)
+		})))
+	}
+	return tables
 }
 
 func (s *splitter) q6k() {

@@ -39,18 +39,7 @@ func (g *generator) oneWhole(f base.Func) {
 	field := fieldsOf(a)
 	s := &splitter{generator: g, block: b, src: field(rowW)}
 	s.mask = g.keep(g.bytes(15))
-	if b.Table != nil {
-		s.held = s.valuesOf(0)
-	}
-	if b.Name == "Q3_K" {
-		s.topTables = g.thirdBits()
-	}
-	if b.Group == 32 && b.Biased {
-		for i, mask := range []uint64{0x3f3f3f3f3f3f3f3f, 0x0f0f0f0f0f0f0f0f, 0x3030303030303030} {
-			s.sixMasks[i] = GP64()
-			MOVQ(U64(mask), s.sixMasks[i])
-		}
-	}
+	s.constants()
 	y := field(rowY)
 	loop(f.Name+"_row", field(rowRows), func() {
 		d := &blockDot{generator: g, biased: f.Biased, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
@@ -69,28 +58,7 @@ func (g *generator) oneWhole(f base.Func) {
 				)
 			}
 			s.step()
-			var totals [2]reg.VecVirtual
-			var scale reg.VecVirtual
-			n := 0
-			s.sink = func(q reg.VecVirtual, disp int) {
-				if b.Table != nil {
-					q = g.timesSigned(q, Mem{Base: d.x, Disp: disp}, Mem{Base: d.x, Disp: halvesSizes + disp})
-				} else {
-					q = d.times(q, disp)
-				}
-				if b.Table == nil || n%2 == 0 { // else both have the same scales
-					scale = YMM()
-					VPSHUFB(s.scalesAt(disp), s.scaleWords, scale)
-				}
-				addScaled(&totals[n%2], q, scale)
-				n++
-				s.step()
-			}
-			s.apart()
-			if b.Table != nil {
-				totals = lanesOfHalves(totals)
-			}
-			VPADDD(totals[1], totals[0], last.total)
+			s.multiply(d, last)
 			if f.Biased {
 				ADDQ(U32(32), d.sums)
 			}
@@ -107,6 +75,62 @@ func (g *generator) oneWhole(f base.Func) {
 		g.storeLanes(acc, y)
 	})
 	end()
+}
+
+// constants loads what stays in registers for all blocks.
+func (s *splitter) constants() {
+	b := s.block
+	if b.Table != nil {
+		s.held = s.valuesOf(0)
+	}
+	switch b.Name {
+	case "Q3_K":
+		s.topTables = s.thirdBits()
+	case "Q5_K":
+		s.fifths = s.fifthBits()
+	}
+	if b.Group == 32 && b.Biased {
+		for i, mask := range []uint64{0x3f3f3f3f3f3f3f3f, 0x0f0f0f0f0f0f0f0f, 0x3030303030303030} {
+			s.sixMasks[i] = GP64()
+			MOVQ(U64(mask), s.sixMasks[i])
+		}
+	}
+}
+
+// multiply takes a block apart and adds up the products of its codes in last.
+func (s *splitter) multiply(d *blockDot, last *lastBlock) {
+	b := s.block
+	var totals [2]reg.VecVirtual
+	var scale reg.VecVirtual
+	n := 0
+	s.sink = func(q reg.VecVirtual, disp int) {
+		if b.Table != nil {
+			q = s.timesSigned(q, Mem{Base: d.x, Disp: disp}, Mem{Base: d.x, Disp: halvesSizes + disp})
+		} else {
+			q = d.times(q, disp)
+		}
+		if b.Table == nil || n%2 == 0 { // else both have the same scales
+			scale = YMM()
+			VPSHUFB(s.scalesAt(disp), s.scaleWords, scale)
+		}
+		if b.Table == nil {
+			if n == 0 {
+				VPMADDWD(scale, q, last.total)
+			} else {
+				VPMADDWD(scale, q, q)
+				VPADDD(q, last.total, last.total)
+			}
+		} else {
+			addScaled(&totals[n%2], q, scale)
+		}
+		n++
+		s.step()
+	}
+	s.apart()
+	if b.Table != nil {
+		totals = lanesOfHalves(totals)
+		VPADDD(totals[1], totals[0], last.total)
+	}
 }
 
 // lastBlock is what there is of a block before it is added up: the total of its products, what it
