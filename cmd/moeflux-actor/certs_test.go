@@ -38,7 +38,7 @@ func TestCertificates(t *testing.T) {
 	want := mustCall(t, "", text...).stdout
 	for name, tc := range map[string]struct{ cert, key, ca, token, says string }{
 		"engine":                       {r.Engine.Cert, r.Engine.Key, r.Authority.Cert, token, "1 host computed [1-9]"},
-		"another token":                {r.Engine.Cert, r.Engine.Key, r.Authority.Cert, another, "the token is wrong; give both sides the same one \\(--token-file of host, --hosts-token"},
+		"another token":                {r.Engine.Cert, r.Engine.Key, r.Authority.Cert, another, "the token is wrong; give both sides the same one \\(--token-file of hosts, --hosts-token"},
 		"host's certificate":           {host.Cert, host.Key, r.Authority.Cert, token, "it does not take our certificate, and says why in its own log; give both sides"},
 		"expired":                      {old.Engine.Cert, old.Engine.Key, r.Authority.Cert, token, "our certificate has expired, by the clock of the other side; make a new one"},
 		"one that trusts another":      {r.Engine.Cert, r.Engine.Key, old.Authority.Cert, token, "its certificate does not come from the authority that we trust; give both sides"},
