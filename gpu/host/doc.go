@@ -32,8 +32,8 @@
 // bits they are whole numbers of halves above -6, so that code is the number of halves, scale is
 // scale/2 and bias is -6·scale above. Those of NVFP4 are the same; each output is multiplied by its
 // row's factor in the end. Codes of FP8 are floats, too, but no whole numbers of anything: inputs
-// stay float32 whatever Config.Activations says. NEON has no kernels for these, nor for codes with
-// float32 scales, and runs the portable ones.
+// stay float32 whatever Config.Activations says. Of these NEON has kernels for MXFP4 alone, and
+// none for codes with float32 scales: it runs the portable ones.
 //
 // # Matrices of blocks
 //

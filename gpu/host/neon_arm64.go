@@ -94,6 +94,36 @@ func mulInt8Q8N4NEON(a *byte)
 //go:noescape
 func mulF32Q8N4NEON(a *byte)
 
+// mulInt8MXFP4N1NEON multiplies a panel of 4-bit codes by 1 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N1NEON(a *byte)
+
+// mulF32MXFP4N1NEON multiplies a panel of 4-bit codes by 1 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N1NEON(a *byte)
+
+// mulInt8MXFP4N2NEON multiplies a panel of 4-bit codes by 2 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N2NEON(a *byte)
+
+// mulF32MXFP4N2NEON multiplies a panel of 4-bit codes by 2 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N2NEON(a *byte)
+
+// mulInt8MXFP4N4NEON multiplies a panel of 4-bit codes by 4 rows of X held as int8. a points to a panelArgs.
+//
+//go:noescape
+func mulInt8MXFP4N4NEON(a *byte)
+
+// mulF32MXFP4N4NEON multiplies a panel of 4-bit codes by 4 rows of X held as float32. a points to a panelArgs.
+//
+//go:noescape
+func mulF32MXFP4N4NEON(a *byte)
+
 // quantiseNEON rounds groups of group inputs, a multiple of 32, to 8 bits. Scale and sum of a group go to scales, side by side.
 //
 //go:noescape
@@ -213,6 +243,11 @@ func dequantiseQ4NEON(dst []float32, words, scales, biases []byte, shifts []uint
 //
 //go:noescape
 func dequantiseQ8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+
+// dequantiseMXFP4NEON writes q·scale + bias, each step rounded. Words lie wordStride bytes apart, scales and biases groupStride.
+//
+//go:noescape
+func dequantiseMXFP4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
 
 // widen8NEON writes code·scale to rows of dst [rows, width]. Rows of codes and groups of scales lie the strides apart. It may read 16 codes too many.
 //

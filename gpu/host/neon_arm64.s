@@ -5142,6 +5142,1801 @@ l36:
 	BNE l35
 	RET
 
+// func mulInt8MXFP4N1NEON(a *byte)
+TEXT ·mulInt8MXFP4N1NEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD panelArgs_w(R0), R1
+	MOVD panelArgs_scales(R0), R2
+	MOVD panelArgs_biases(R0), R3
+	MOVD panelArgs_cols(R0), R19
+	MOVD panelArgs_group(R0), R20
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD panelArgs_x(R0), R4
+	MOVD panelArgs_y(R0), R12
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R12)
+	MOVD panelArgs_cols(R0), R8
+	ADD R4, R8, R8
+	WORD $0x4f00e5ec // movi v12.16b, #15
+	MOVD $1735031616625839372, R22
+	FMOVD R22, F14
+	MOVD $1132531488000780, R22
+	VMOV R22, V14.D[1]
+	MOVD $-4557642821841977344, R22
+	FMOVD R22, F13
+	MOVD $4194304, R22
+	WORD $0x4e040ecf // dup v15.4s, w22
+l37:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	LSR $4, R20, R21
+l38:
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e2c1c88 // and v8.16b, v4.16b, v12.16b
+	WORD $0x4e2c1ca9 // and v9.16b, v5.16b, v12.16b
+	WORD $0x4e2c1cca // and v10.16b, v6.16b, v12.16b
+	WORD $0x4e2c1ceb // and v11.16b, v7.16b, v12.16b
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x6f0c0488 // ushr v8.16b, v4.16b, #4
+	WORD $0x6f0c04a9 // ushr v9.16b, v5.16b, #4
+	WORD $0x6f0c04ca // ushr v10.16b, v6.16b, #4
+	WORD $0x6f0c04eb // ushr v11.16b, v7.16b, #4
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4fa0e114 // sdot v20.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa0e135 // sdot v21.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa0e156 // sdot v22.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa0e177 // sdot v23.4s, v11.16b, v0.4b[1]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e2c1c88 // and v8.16b, v4.16b, v12.16b
+	WORD $0x4e2c1ca9 // and v9.16b, v5.16b, v12.16b
+	WORD $0x4e2c1cca // and v10.16b, v6.16b, v12.16b
+	WORD $0x4e2c1ceb // and v11.16b, v7.16b, v12.16b
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4f80e918 // sdot v24.4s, v8.16b, v0.4b[2]
+	WORD $0x4f80e939 // sdot v25.4s, v9.16b, v0.4b[2]
+	WORD $0x4f80e95a // sdot v26.4s, v10.16b, v0.4b[2]
+	WORD $0x4f80e97b // sdot v27.4s, v11.16b, v0.4b[2]
+	WORD $0x6f0c0488 // ushr v8.16b, v4.16b, #4
+	WORD $0x6f0c04a9 // ushr v9.16b, v5.16b, #4
+	WORD $0x6f0c04ca // ushr v10.16b, v6.16b, #4
+	WORD $0x6f0c04eb // ushr v11.16b, v7.16b, #4
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4fa0e91c // sdot v28.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa0e93d // sdot v29.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa0e95e // sdot v30.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa0e97f // sdot v31.4s, v11.16b, v0.4b[3]
+	SUBS $1, R21
+	BNE l38
+	WORD $0x4eb48610 // add v16.4s, v16.4s, v20.4s
+	WORD $0x4eb58631 // add v17.4s, v17.4s, v21.4s
+	WORD $0x4eb68652 // add v18.4s, v18.4s, v22.4s
+	WORD $0x4eb78673 // add v19.4s, v19.4s, v23.4s
+	WORD $0x4eb88610 // add v16.4s, v16.4s, v24.4s
+	WORD $0x4eb98631 // add v17.4s, v17.4s, v25.4s
+	WORD $0x4eba8652 // add v18.4s, v18.4s, v26.4s
+	WORD $0x4ebb8673 // add v19.4s, v19.4s, v27.4s
+	WORD $0x4ebc8610 // add v16.4s, v16.4s, v28.4s
+	WORD $0x4ebd8631 // add v17.4s, v17.4s, v29.4s
+	WORD $0x4ebe8652 // add v18.4s, v18.4s, v30.4s
+	WORD $0x4ebf8673 // add v19.4s, v19.4s, v31.4s
+	VLD1.P 16(R2), [V3.B16]
+	WORD $0x2f08a461 // uxtl v1.8h, v3.8b
+	WORD $0x6f08a463 // uxtl2 v3.8h, v3.16b
+	WORD $0x2f10a420 // uxtl v0.4s, v1.4h
+	WORD $0x6f10a421 // uxtl2 v1.4s, v1.8h
+	WORD $0x2f10a462 // uxtl v2.4s, v3.4h
+	WORD $0x6f10a463 // uxtl2 v3.4s, v3.8h
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x6eaf6400 // umax v0.4s, v0.4s, v15.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x6eaf6421 // umax v1.4s, v1.4s, v15.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x6eaf6442 // umax v2.4s, v2.4s, v15.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x6eaf6463 // umax v3.4s, v3.4s, v15.4s
+	WORD $0x4fad9004 // fmul v4.4s, v0.4s, v13.s[1]
+	WORD $0x4f8d9000 // fmul v0.4s, v0.4s, v13.s[0]
+	WORD $0x4fad9025 // fmul v5.4s, v1.4s, v13.s[1]
+	WORD $0x4f8d9021 // fmul v1.4s, v1.4s, v13.s[0]
+	WORD $0x4fad9046 // fmul v6.4s, v2.4s, v13.s[1]
+	WORD $0x4f8d9042 // fmul v2.4s, v2.4s, v13.s[0]
+	WORD $0x4fad9067 // fmul v7.4s, v3.4s, v13.s[1]
+	WORD $0x4f8d9063 // fmul v3.4s, v3.4s, v13.s[0]
+	FMOVD.P 8(R8), F8
+	FMOVQ 0(R12), F10
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	FMOVQ F10, 0(R12)
+	FMOVQ 16(R12), F10
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
+	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
+	FMOVQ F10, 16(R12)
+	FMOVQ 32(R12), F10
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29de52 // fmul v18.4s, v18.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d652 // fadd v18.4s, v18.4s, v9.4s
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	FMOVQ F10, 32(R12)
+	FMOVQ 48(R12), F10
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29de73 // fmul v19.4s, v19.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d673 // fadd v19.4s, v19.4s, v9.4s
+	WORD $0x4e33d54a // fadd v10.4s, v10.4s, v19.4s
+	FMOVQ F10, 48(R12)
+	SUBS R20, R19
+	BNE l37
+	RET
+
+// func mulF32MXFP4N1NEON(a *byte)
+TEXT ·mulF32MXFP4N1NEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD panelArgs_w(R0), R1
+	MOVD panelArgs_scales(R0), R2
+	MOVD panelArgs_biases(R0), R3
+	MOVD panelArgs_cols(R0), R19
+	MOVD panelArgs_group(R0), R20
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD panelArgs_x(R0), R4
+	MOVD panelArgs_y(R0), R12
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R12)
+	MOVD $15, R21
+	WORD $0x4e040ea5 // dup v5.4s, w21
+	MOVD $866949542568919296, R22
+	FMOVD R22, F12
+	MOVD $-794609369730842880, R22
+	VMOV R22, V12.D[1]
+	MOVD $4194304, R22
+	WORD $0x4e040ecd // dup v13.4s, w22
+l39:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	VLD1.P 16(R2), [V11.B16]
+	WORD $0x2f08a569 // uxtl v9.8h, v11.8b
+	WORD $0x6f08a56b // uxtl2 v11.8h, v11.16b
+	WORD $0x2f10a528 // uxtl v8.4s, v9.4h
+	WORD $0x6f10a529 // uxtl2 v9.4s, v9.8h
+	WORD $0x2f10a56a // uxtl v10.4s, v11.4h
+	WORD $0x6f10a56b // uxtl2 v11.4s, v11.8h
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6ead6508 // umax v8.4s, v8.4s, v13.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x6ead6529 // umax v9.4s, v9.4s, v13.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6ead654a // umax v10.4s, v10.4s, v13.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6ead656b // umax v11.4s, v11.4s, v13.4s
+	MOVD panelArgs_groupBytes(R0), R21
+	LSR $6, R21
+l40:
+	VLD1.P 16(R4), [V0.B16]
+	FMOVQ 0(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa010f0 // fmla v16.4s, v7.4s, v0.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8018f0 // fmla v16.4s, v7.4s, v0.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa018f0 // fmla v16.4s, v7.4s, v0.s[3]
+	FMOVQ 16(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8010f1 // fmla v17.4s, v7.4s, v0.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa010f1 // fmla v17.4s, v7.4s, v0.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8018f1 // fmla v17.4s, v7.4s, v0.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa018f1 // fmla v17.4s, v7.4s, v0.s[3]
+	FMOVQ 32(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8010f2 // fmla v18.4s, v7.4s, v0.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa010f2 // fmla v18.4s, v7.4s, v0.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8018f2 // fmla v18.4s, v7.4s, v0.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa018f2 // fmla v18.4s, v7.4s, v0.s[3]
+	FMOVQ 48(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa010f3 // fmla v19.4s, v7.4s, v0.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8018f3 // fmla v19.4s, v7.4s, v0.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa018f3 // fmla v19.4s, v7.4s, v0.s[3]
+	VLD1.P 16(R4), [V0.B16]
+	FMOVQ 0(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa010f0 // fmla v16.4s, v7.4s, v0.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8018f0 // fmla v16.4s, v7.4s, v0.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa018f0 // fmla v16.4s, v7.4s, v0.s[3]
+	FMOVQ 16(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8010f1 // fmla v17.4s, v7.4s, v0.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa010f1 // fmla v17.4s, v7.4s, v0.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8018f1 // fmla v17.4s, v7.4s, v0.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa018f1 // fmla v17.4s, v7.4s, v0.s[3]
+	FMOVQ 32(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8010f2 // fmla v18.4s, v7.4s, v0.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa010f2 // fmla v18.4s, v7.4s, v0.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8018f2 // fmla v18.4s, v7.4s, v0.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa018f2 // fmla v18.4s, v7.4s, v0.s[3]
+	FMOVQ 48(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa010f3 // fmla v19.4s, v7.4s, v0.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8018f3 // fmla v19.4s, v7.4s, v0.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa018f3 // fmla v19.4s, v7.4s, v0.s[3]
+	ADD $64, R1
+	SUBS $1, R21
+	BNE l40
+	FMOVQ 0(R12), F4
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	FMOVQ F4, 0(R12)
+	FMOVQ 16(R12), F4
+	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
+	FMOVQ F4, 16(R12)
+	FMOVQ 32(R12), F4
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	FMOVQ F4, 32(R12)
+	FMOVQ 48(R12), F4
+	WORD $0x4e33d484 // fadd v4.4s, v4.4s, v19.4s
+	FMOVQ F4, 48(R12)
+	SUBS R20, R19
+	BNE l39
+	RET
+
+// func mulInt8MXFP4N2NEON(a *byte)
+TEXT ·mulInt8MXFP4N2NEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD panelArgs_w(R0), R1
+	MOVD panelArgs_scales(R0), R2
+	MOVD panelArgs_biases(R0), R3
+	MOVD panelArgs_cols(R0), R19
+	MOVD panelArgs_group(R0), R20
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD panelArgs_x(R0), R4
+	MOVD panelArgs_y(R0), R12
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R12)
+	MOVD panelArgs_x+8(R0), R5
+	MOVD panelArgs_y+8(R0), R13
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R13)
+	MOVD panelArgs_cols(R0), R8
+	ADD R5, R8, R9
+	ADD R4, R8, R8
+	WORD $0x4f00e5ec // movi v12.16b, #15
+	MOVD $1735031616625839372, R22
+	FMOVD R22, F14
+	MOVD $1132531488000780, R22
+	VMOV R22, V14.D[1]
+	MOVD $-4557642821841977344, R22
+	FMOVD R22, F13
+	MOVD $4194304, R22
+	WORD $0x4e040ecf // dup v15.4s, w22
+l41:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	LSR $4, R20, R21
+l42:
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 16(R5), [V1.B16]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e2c1c88 // and v8.16b, v4.16b, v12.16b
+	WORD $0x4e2c1ca9 // and v9.16b, v5.16b, v12.16b
+	WORD $0x4e2c1cca // and v10.16b, v6.16b, v12.16b
+	WORD $0x4e2c1ceb // and v11.16b, v7.16b, v12.16b
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e114 // sdot v20.4s, v8.16b, v1.4b[0]
+	WORD $0x4f81e135 // sdot v21.4s, v9.16b, v1.4b[0]
+	WORD $0x4f81e156 // sdot v22.4s, v10.16b, v1.4b[0]
+	WORD $0x4f81e177 // sdot v23.4s, v11.16b, v1.4b[0]
+	WORD $0x6f0c0488 // ushr v8.16b, v4.16b, #4
+	WORD $0x6f0c04a9 // ushr v9.16b, v5.16b, #4
+	WORD $0x6f0c04ca // ushr v10.16b, v6.16b, #4
+	WORD $0x6f0c04eb // ushr v11.16b, v7.16b, #4
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4fa0e118 // sdot v24.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa0e139 // sdot v25.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa0e15a // sdot v26.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa0e17b // sdot v27.4s, v11.16b, v0.4b[1]
+	WORD $0x4fa1e11c // sdot v28.4s, v8.16b, v1.4b[1]
+	WORD $0x4fa1e13d // sdot v29.4s, v9.16b, v1.4b[1]
+	WORD $0x4fa1e15e // sdot v30.4s, v10.16b, v1.4b[1]
+	WORD $0x4fa1e17f // sdot v31.4s, v11.16b, v1.4b[1]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e2c1c88 // and v8.16b, v4.16b, v12.16b
+	WORD $0x4e2c1ca9 // and v9.16b, v5.16b, v12.16b
+	WORD $0x4e2c1cca // and v10.16b, v6.16b, v12.16b
+	WORD $0x4e2c1ceb // and v11.16b, v7.16b, v12.16b
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4f80e910 // sdot v16.4s, v8.16b, v0.4b[2]
+	WORD $0x4f80e931 // sdot v17.4s, v9.16b, v0.4b[2]
+	WORD $0x4f80e952 // sdot v18.4s, v10.16b, v0.4b[2]
+	WORD $0x4f80e973 // sdot v19.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e914 // sdot v20.4s, v8.16b, v1.4b[2]
+	WORD $0x4f81e935 // sdot v21.4s, v9.16b, v1.4b[2]
+	WORD $0x4f81e956 // sdot v22.4s, v10.16b, v1.4b[2]
+	WORD $0x4f81e977 // sdot v23.4s, v11.16b, v1.4b[2]
+	WORD $0x6f0c0488 // ushr v8.16b, v4.16b, #4
+	WORD $0x6f0c04a9 // ushr v9.16b, v5.16b, #4
+	WORD $0x6f0c04ca // ushr v10.16b, v6.16b, #4
+	WORD $0x6f0c04eb // ushr v11.16b, v7.16b, #4
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4fa0e918 // sdot v24.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa0e939 // sdot v25.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa0e95a // sdot v26.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa0e97b // sdot v27.4s, v11.16b, v0.4b[3]
+	WORD $0x4fa1e91c // sdot v28.4s, v8.16b, v1.4b[3]
+	WORD $0x4fa1e93d // sdot v29.4s, v9.16b, v1.4b[3]
+	WORD $0x4fa1e95e // sdot v30.4s, v10.16b, v1.4b[3]
+	WORD $0x4fa1e97f // sdot v31.4s, v11.16b, v1.4b[3]
+	SUBS $1, R21
+	BNE l42
+	WORD $0x4eb88610 // add v16.4s, v16.4s, v24.4s
+	WORD $0x4eb98631 // add v17.4s, v17.4s, v25.4s
+	WORD $0x4eba8652 // add v18.4s, v18.4s, v26.4s
+	WORD $0x4ebb8673 // add v19.4s, v19.4s, v27.4s
+	WORD $0x4ebc8694 // add v20.4s, v20.4s, v28.4s
+	WORD $0x4ebd86b5 // add v21.4s, v21.4s, v29.4s
+	WORD $0x4ebe86d6 // add v22.4s, v22.4s, v30.4s
+	WORD $0x4ebf86f7 // add v23.4s, v23.4s, v31.4s
+	VLD1.P 16(R2), [V3.B16]
+	WORD $0x2f08a461 // uxtl v1.8h, v3.8b
+	WORD $0x6f08a463 // uxtl2 v3.8h, v3.16b
+	WORD $0x2f10a420 // uxtl v0.4s, v1.4h
+	WORD $0x6f10a421 // uxtl2 v1.4s, v1.8h
+	WORD $0x2f10a462 // uxtl v2.4s, v3.4h
+	WORD $0x6f10a463 // uxtl2 v3.4s, v3.8h
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x6eaf6400 // umax v0.4s, v0.4s, v15.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x6eaf6421 // umax v1.4s, v1.4s, v15.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x6eaf6442 // umax v2.4s, v2.4s, v15.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x6eaf6463 // umax v3.4s, v3.4s, v15.4s
+	WORD $0x4fad9004 // fmul v4.4s, v0.4s, v13.s[1]
+	WORD $0x4f8d9000 // fmul v0.4s, v0.4s, v13.s[0]
+	WORD $0x4fad9025 // fmul v5.4s, v1.4s, v13.s[1]
+	WORD $0x4f8d9021 // fmul v1.4s, v1.4s, v13.s[0]
+	WORD $0x4fad9046 // fmul v6.4s, v2.4s, v13.s[1]
+	WORD $0x4f8d9042 // fmul v2.4s, v2.4s, v13.s[0]
+	WORD $0x4fad9067 // fmul v7.4s, v3.4s, v13.s[1]
+	WORD $0x4f8d9063 // fmul v3.4s, v3.4s, v13.s[0]
+	FMOVD.P 8(R8), F8
+	FMOVQ 0(R12), F10
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	FMOVQ F10, 0(R12)
+	FMOVQ 16(R12), F10
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
+	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
+	FMOVQ F10, 16(R12)
+	FMOVQ 32(R12), F10
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29de52 // fmul v18.4s, v18.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d652 // fadd v18.4s, v18.4s, v9.4s
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	FMOVQ F10, 32(R12)
+	FMOVQ 48(R12), F10
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29de73 // fmul v19.4s, v19.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d673 // fadd v19.4s, v19.4s, v9.4s
+	WORD $0x4e33d54a // fadd v10.4s, v10.4s, v19.4s
+	FMOVQ F10, 48(R12)
+	FMOVD.P 8(R9), F8
+	FMOVQ 0(R13), F10
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29de94 // fmul v20.4s, v20.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d694 // fadd v20.4s, v20.4s, v9.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	FMOVQ F10, 0(R13)
+	FMOVQ 16(R13), F10
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29deb5 // fmul v21.4s, v21.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
+	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
+	FMOVQ F10, 16(R13)
+	FMOVQ 32(R13), F10
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29ded6 // fmul v22.4s, v22.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d6d6 // fadd v22.4s, v22.4s, v9.4s
+	WORD $0x4e36d54a // fadd v10.4s, v10.4s, v22.4s
+	FMOVQ F10, 32(R13)
+	FMOVQ 48(R13), F10
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29def7 // fmul v23.4s, v23.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d6f7 // fadd v23.4s, v23.4s, v9.4s
+	WORD $0x4e37d54a // fadd v10.4s, v10.4s, v23.4s
+	FMOVQ F10, 48(R13)
+	SUBS R20, R19
+	BNE l41
+	RET
+
+// func mulF32MXFP4N2NEON(a *byte)
+TEXT ·mulF32MXFP4N2NEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD panelArgs_w(R0), R1
+	MOVD panelArgs_scales(R0), R2
+	MOVD panelArgs_biases(R0), R3
+	MOVD panelArgs_cols(R0), R19
+	MOVD panelArgs_group(R0), R20
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD panelArgs_x(R0), R4
+	MOVD panelArgs_y(R0), R12
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R12)
+	MOVD panelArgs_x+8(R0), R5
+	MOVD panelArgs_y+8(R0), R13
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R13)
+	MOVD $15, R21
+	WORD $0x4e040ea5 // dup v5.4s, w21
+	MOVD $866949542568919296, R22
+	FMOVD R22, F12
+	MOVD $-794609369730842880, R22
+	VMOV R22, V12.D[1]
+	MOVD $4194304, R22
+	WORD $0x4e040ecd // dup v13.4s, w22
+l43:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	VLD1.P 16(R2), [V11.B16]
+	WORD $0x2f08a569 // uxtl v9.8h, v11.8b
+	WORD $0x6f08a56b // uxtl2 v11.8h, v11.16b
+	WORD $0x2f10a528 // uxtl v8.4s, v9.4h
+	WORD $0x6f10a529 // uxtl2 v9.4s, v9.8h
+	WORD $0x2f10a56a // uxtl v10.4s, v11.4h
+	WORD $0x6f10a56b // uxtl2 v11.4s, v11.8h
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6ead6508 // umax v8.4s, v8.4s, v13.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x6ead6529 // umax v9.4s, v9.4s, v13.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6ead654a // umax v10.4s, v10.4s, v13.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6ead656b // umax v11.4s, v11.4s, v13.4s
+	MOVD panelArgs_groupBytes(R0), R21
+	LSR $6, R21
+l44:
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 16(R5), [V1.B16]
+	FMOVQ 0(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f4 // fmla v20.4s, v7.4s, v1.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa010f0 // fmla v16.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f4 // fmla v20.4s, v7.4s, v1.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8018f0 // fmla v16.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f4 // fmla v20.4s, v7.4s, v1.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa018f0 // fmla v16.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f4 // fmla v20.4s, v7.4s, v1.s[3]
+	FMOVQ 16(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8010f1 // fmla v17.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f5 // fmla v21.4s, v7.4s, v1.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa010f1 // fmla v17.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f5 // fmla v21.4s, v7.4s, v1.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8018f1 // fmla v17.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f5 // fmla v21.4s, v7.4s, v1.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa018f1 // fmla v17.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f5 // fmla v21.4s, v7.4s, v1.s[3]
+	FMOVQ 32(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8010f2 // fmla v18.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f6 // fmla v22.4s, v7.4s, v1.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa010f2 // fmla v18.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f6 // fmla v22.4s, v7.4s, v1.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8018f2 // fmla v18.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f6 // fmla v22.4s, v7.4s, v1.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa018f2 // fmla v18.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f6 // fmla v22.4s, v7.4s, v1.s[3]
+	FMOVQ 48(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f7 // fmla v23.4s, v7.4s, v1.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa010f3 // fmla v19.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f7 // fmla v23.4s, v7.4s, v1.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8018f3 // fmla v19.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f7 // fmla v23.4s, v7.4s, v1.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa018f3 // fmla v19.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f7 // fmla v23.4s, v7.4s, v1.s[3]
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 16(R5), [V1.B16]
+	FMOVQ 0(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f4 // fmla v20.4s, v7.4s, v1.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa010f0 // fmla v16.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f4 // fmla v20.4s, v7.4s, v1.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8018f0 // fmla v16.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f4 // fmla v20.4s, v7.4s, v1.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa018f0 // fmla v16.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f4 // fmla v20.4s, v7.4s, v1.s[3]
+	FMOVQ 16(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8010f1 // fmla v17.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f5 // fmla v21.4s, v7.4s, v1.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa010f1 // fmla v17.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f5 // fmla v21.4s, v7.4s, v1.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8018f1 // fmla v17.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f5 // fmla v21.4s, v7.4s, v1.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa018f1 // fmla v17.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f5 // fmla v21.4s, v7.4s, v1.s[3]
+	FMOVQ 32(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8010f2 // fmla v18.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f6 // fmla v22.4s, v7.4s, v1.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa010f2 // fmla v18.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f6 // fmla v22.4s, v7.4s, v1.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8018f2 // fmla v18.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f6 // fmla v22.4s, v7.4s, v1.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa018f2 // fmla v18.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f6 // fmla v22.4s, v7.4s, v1.s[3]
+	FMOVQ 48(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f7 // fmla v23.4s, v7.4s, v1.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa010f3 // fmla v19.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f7 // fmla v23.4s, v7.4s, v1.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8018f3 // fmla v19.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f7 // fmla v23.4s, v7.4s, v1.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa018f3 // fmla v19.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f7 // fmla v23.4s, v7.4s, v1.s[3]
+	ADD $64, R1
+	SUBS $1, R21
+	BNE l44
+	FMOVQ 0(R12), F4
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	FMOVQ F4, 0(R12)
+	FMOVQ 16(R12), F4
+	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
+	FMOVQ F4, 16(R12)
+	FMOVQ 32(R12), F4
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	FMOVQ F4, 32(R12)
+	FMOVQ 48(R12), F4
+	WORD $0x4e33d484 // fadd v4.4s, v4.4s, v19.4s
+	FMOVQ F4, 48(R12)
+	FMOVQ 0(R13), F4
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	FMOVQ F4, 0(R13)
+	FMOVQ 16(R13), F4
+	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
+	FMOVQ F4, 16(R13)
+	FMOVQ 32(R13), F4
+	WORD $0x4e36d484 // fadd v4.4s, v4.4s, v22.4s
+	FMOVQ F4, 32(R13)
+	FMOVQ 48(R13), F4
+	WORD $0x4e37d484 // fadd v4.4s, v4.4s, v23.4s
+	FMOVQ F4, 48(R13)
+	SUBS R20, R19
+	BNE l43
+	RET
+
+// func mulInt8MXFP4N4NEON(a *byte)
+TEXT ·mulInt8MXFP4N4NEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD panelArgs_w(R0), R1
+	MOVD panelArgs_scales(R0), R2
+	MOVD panelArgs_biases(R0), R3
+	MOVD panelArgs_cols(R0), R19
+	MOVD panelArgs_group(R0), R20
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD panelArgs_x(R0), R4
+	MOVD panelArgs_y(R0), R12
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R12)
+	MOVD panelArgs_x+8(R0), R5
+	MOVD panelArgs_y+8(R0), R13
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R13)
+	MOVD panelArgs_x+16(R0), R6
+	MOVD panelArgs_y+16(R0), R14
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R14)
+	MOVD panelArgs_x+24(R0), R7
+	MOVD panelArgs_y+24(R0), R15
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R15)
+	MOVD panelArgs_cols(R0), R8
+	ADD R7, R8, R11
+	ADD R6, R8, R10
+	ADD R5, R8, R9
+	ADD R4, R8, R8
+	WORD $0x4f00e5ec // movi v12.16b, #15
+	MOVD $1735031616625839372, R22
+	FMOVD R22, F14
+	MOVD $1132531488000780, R22
+	VMOV R22, V14.D[1]
+	MOVD $-4557642821841977344, R22
+	FMOVD R22, F13
+	MOVD $4194304, R22
+	WORD $0x4e040ecf // dup v15.4s, w22
+l45:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	LSR $4, R20, R21
+l46:
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 16(R5), [V1.B16]
+	VLD1.P 16(R6), [V2.B16]
+	VLD1.P 16(R7), [V3.B16]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e2c1c88 // and v8.16b, v4.16b, v12.16b
+	WORD $0x4e2c1ca9 // and v9.16b, v5.16b, v12.16b
+	WORD $0x4e2c1cca // and v10.16b, v6.16b, v12.16b
+	WORD $0x4e2c1ceb // and v11.16b, v7.16b, v12.16b
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4f80e110 // sdot v16.4s, v8.16b, v0.4b[0]
+	WORD $0x4f80e131 // sdot v17.4s, v9.16b, v0.4b[0]
+	WORD $0x4f80e152 // sdot v18.4s, v10.16b, v0.4b[0]
+	WORD $0x4f80e173 // sdot v19.4s, v11.16b, v0.4b[0]
+	WORD $0x4f81e114 // sdot v20.4s, v8.16b, v1.4b[0]
+	WORD $0x4f81e135 // sdot v21.4s, v9.16b, v1.4b[0]
+	WORD $0x4f81e156 // sdot v22.4s, v10.16b, v1.4b[0]
+	WORD $0x4f81e177 // sdot v23.4s, v11.16b, v1.4b[0]
+	WORD $0x4f82e118 // sdot v24.4s, v8.16b, v2.4b[0]
+	WORD $0x4f82e139 // sdot v25.4s, v9.16b, v2.4b[0]
+	WORD $0x4f82e15a // sdot v26.4s, v10.16b, v2.4b[0]
+	WORD $0x4f82e17b // sdot v27.4s, v11.16b, v2.4b[0]
+	WORD $0x4f83e11c // sdot v28.4s, v8.16b, v3.4b[0]
+	WORD $0x4f83e13d // sdot v29.4s, v9.16b, v3.4b[0]
+	WORD $0x4f83e15e // sdot v30.4s, v10.16b, v3.4b[0]
+	WORD $0x4f83e17f // sdot v31.4s, v11.16b, v3.4b[0]
+	WORD $0x6f0c0488 // ushr v8.16b, v4.16b, #4
+	WORD $0x6f0c04a9 // ushr v9.16b, v5.16b, #4
+	WORD $0x6f0c04ca // ushr v10.16b, v6.16b, #4
+	WORD $0x6f0c04eb // ushr v11.16b, v7.16b, #4
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4fa0e110 // sdot v16.4s, v8.16b, v0.4b[1]
+	WORD $0x4fa0e131 // sdot v17.4s, v9.16b, v0.4b[1]
+	WORD $0x4fa0e152 // sdot v18.4s, v10.16b, v0.4b[1]
+	WORD $0x4fa0e173 // sdot v19.4s, v11.16b, v0.4b[1]
+	WORD $0x4fa1e114 // sdot v20.4s, v8.16b, v1.4b[1]
+	WORD $0x4fa1e135 // sdot v21.4s, v9.16b, v1.4b[1]
+	WORD $0x4fa1e156 // sdot v22.4s, v10.16b, v1.4b[1]
+	WORD $0x4fa1e177 // sdot v23.4s, v11.16b, v1.4b[1]
+	WORD $0x4fa2e118 // sdot v24.4s, v8.16b, v2.4b[1]
+	WORD $0x4fa2e139 // sdot v25.4s, v9.16b, v2.4b[1]
+	WORD $0x4fa2e15a // sdot v26.4s, v10.16b, v2.4b[1]
+	WORD $0x4fa2e17b // sdot v27.4s, v11.16b, v2.4b[1]
+	WORD $0x4fa3e11c // sdot v28.4s, v8.16b, v3.4b[1]
+	WORD $0x4fa3e13d // sdot v29.4s, v9.16b, v3.4b[1]
+	WORD $0x4fa3e15e // sdot v30.4s, v10.16b, v3.4b[1]
+	WORD $0x4fa3e17f // sdot v31.4s, v11.16b, v3.4b[1]
+	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
+	WORD $0x4e2c1c88 // and v8.16b, v4.16b, v12.16b
+	WORD $0x4e2c1ca9 // and v9.16b, v5.16b, v12.16b
+	WORD $0x4e2c1cca // and v10.16b, v6.16b, v12.16b
+	WORD $0x4e2c1ceb // and v11.16b, v7.16b, v12.16b
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4f80e910 // sdot v16.4s, v8.16b, v0.4b[2]
+	WORD $0x4f80e931 // sdot v17.4s, v9.16b, v0.4b[2]
+	WORD $0x4f80e952 // sdot v18.4s, v10.16b, v0.4b[2]
+	WORD $0x4f80e973 // sdot v19.4s, v11.16b, v0.4b[2]
+	WORD $0x4f81e914 // sdot v20.4s, v8.16b, v1.4b[2]
+	WORD $0x4f81e935 // sdot v21.4s, v9.16b, v1.4b[2]
+	WORD $0x4f81e956 // sdot v22.4s, v10.16b, v1.4b[2]
+	WORD $0x4f81e977 // sdot v23.4s, v11.16b, v1.4b[2]
+	WORD $0x4f82e918 // sdot v24.4s, v8.16b, v2.4b[2]
+	WORD $0x4f82e939 // sdot v25.4s, v9.16b, v2.4b[2]
+	WORD $0x4f82e95a // sdot v26.4s, v10.16b, v2.4b[2]
+	WORD $0x4f82e97b // sdot v27.4s, v11.16b, v2.4b[2]
+	WORD $0x4f83e91c // sdot v28.4s, v8.16b, v3.4b[2]
+	WORD $0x4f83e93d // sdot v29.4s, v9.16b, v3.4b[2]
+	WORD $0x4f83e95e // sdot v30.4s, v10.16b, v3.4b[2]
+	WORD $0x4f83e97f // sdot v31.4s, v11.16b, v3.4b[2]
+	WORD $0x6f0c0488 // ushr v8.16b, v4.16b, #4
+	WORD $0x6f0c04a9 // ushr v9.16b, v5.16b, #4
+	WORD $0x6f0c04ca // ushr v10.16b, v6.16b, #4
+	WORD $0x6f0c04eb // ushr v11.16b, v7.16b, #4
+	WORD $0x4e0801c8 // tbl v8.16b, {v14.16b}, v8.16b
+	WORD $0x4e0901c9 // tbl v9.16b, {v14.16b}, v9.16b
+	WORD $0x4e0a01ca // tbl v10.16b, {v14.16b}, v10.16b
+	WORD $0x4e0b01cb // tbl v11.16b, {v14.16b}, v11.16b
+	WORD $0x4fa0e910 // sdot v16.4s, v8.16b, v0.4b[3]
+	WORD $0x4fa0e931 // sdot v17.4s, v9.16b, v0.4b[3]
+	WORD $0x4fa0e952 // sdot v18.4s, v10.16b, v0.4b[3]
+	WORD $0x4fa0e973 // sdot v19.4s, v11.16b, v0.4b[3]
+	WORD $0x4fa1e914 // sdot v20.4s, v8.16b, v1.4b[3]
+	WORD $0x4fa1e935 // sdot v21.4s, v9.16b, v1.4b[3]
+	WORD $0x4fa1e956 // sdot v22.4s, v10.16b, v1.4b[3]
+	WORD $0x4fa1e977 // sdot v23.4s, v11.16b, v1.4b[3]
+	WORD $0x4fa2e918 // sdot v24.4s, v8.16b, v2.4b[3]
+	WORD $0x4fa2e939 // sdot v25.4s, v9.16b, v2.4b[3]
+	WORD $0x4fa2e95a // sdot v26.4s, v10.16b, v2.4b[3]
+	WORD $0x4fa2e97b // sdot v27.4s, v11.16b, v2.4b[3]
+	WORD $0x4fa3e91c // sdot v28.4s, v8.16b, v3.4b[3]
+	WORD $0x4fa3e93d // sdot v29.4s, v9.16b, v3.4b[3]
+	WORD $0x4fa3e95e // sdot v30.4s, v10.16b, v3.4b[3]
+	WORD $0x4fa3e97f // sdot v31.4s, v11.16b, v3.4b[3]
+	SUBS $1, R21
+	BNE l46
+	VLD1.P 16(R2), [V3.B16]
+	WORD $0x2f08a461 // uxtl v1.8h, v3.8b
+	WORD $0x6f08a463 // uxtl2 v3.8h, v3.16b
+	WORD $0x2f10a420 // uxtl v0.4s, v1.4h
+	WORD $0x6f10a421 // uxtl2 v1.4s, v1.8h
+	WORD $0x2f10a462 // uxtl v2.4s, v3.4h
+	WORD $0x6f10a463 // uxtl2 v3.4s, v3.8h
+	WORD $0x4f375400 // shl v0.4s, v0.4s, #23
+	WORD $0x6eaf6400 // umax v0.4s, v0.4s, v15.4s
+	WORD $0x4f375421 // shl v1.4s, v1.4s, #23
+	WORD $0x6eaf6421 // umax v1.4s, v1.4s, v15.4s
+	WORD $0x4f375442 // shl v2.4s, v2.4s, #23
+	WORD $0x6eaf6442 // umax v2.4s, v2.4s, v15.4s
+	WORD $0x4f375463 // shl v3.4s, v3.4s, #23
+	WORD $0x6eaf6463 // umax v3.4s, v3.4s, v15.4s
+	WORD $0x4fad9004 // fmul v4.4s, v0.4s, v13.s[1]
+	WORD $0x4f8d9000 // fmul v0.4s, v0.4s, v13.s[0]
+	WORD $0x4fad9025 // fmul v5.4s, v1.4s, v13.s[1]
+	WORD $0x4f8d9021 // fmul v1.4s, v1.4s, v13.s[0]
+	WORD $0x4fad9046 // fmul v6.4s, v2.4s, v13.s[1]
+	WORD $0x4f8d9042 // fmul v2.4s, v2.4s, v13.s[0]
+	WORD $0x4fad9067 // fmul v7.4s, v3.4s, v13.s[1]
+	WORD $0x4f8d9063 // fmul v3.4s, v3.4s, v13.s[0]
+	FMOVD.P 8(R8), F8
+	FMOVQ 0(R12), F10
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29de10 // fmul v16.4s, v16.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	FMOVQ F10, 0(R12)
+	FMOVQ 16(R12), F10
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d631 // fadd v17.4s, v17.4s, v9.4s
+	WORD $0x4e31d54a // fadd v10.4s, v10.4s, v17.4s
+	FMOVQ F10, 16(R12)
+	FMOVQ 32(R12), F10
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29de52 // fmul v18.4s, v18.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d652 // fadd v18.4s, v18.4s, v9.4s
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	FMOVQ F10, 32(R12)
+	FMOVQ 48(R12), F10
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29de73 // fmul v19.4s, v19.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d673 // fadd v19.4s, v19.4s, v9.4s
+	WORD $0x4e33d54a // fadd v10.4s, v10.4s, v19.4s
+	FMOVQ F10, 48(R12)
+	FMOVD.P 8(R9), F8
+	FMOVQ 0(R13), F10
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29de94 // fmul v20.4s, v20.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d694 // fadd v20.4s, v20.4s, v9.4s
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	FMOVQ F10, 0(R13)
+	FMOVQ 16(R13), F10
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29deb5 // fmul v21.4s, v21.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
+	WORD $0x4e35d54a // fadd v10.4s, v10.4s, v21.4s
+	FMOVQ F10, 16(R13)
+	FMOVQ 32(R13), F10
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29ded6 // fmul v22.4s, v22.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d6d6 // fadd v22.4s, v22.4s, v9.4s
+	WORD $0x4e36d54a // fadd v10.4s, v10.4s, v22.4s
+	FMOVQ F10, 32(R13)
+	FMOVQ 48(R13), F10
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29def7 // fmul v23.4s, v23.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d6f7 // fadd v23.4s, v23.4s, v9.4s
+	WORD $0x4e37d54a // fadd v10.4s, v10.4s, v23.4s
+	FMOVQ F10, 48(R13)
+	FMOVD.P 8(R10), F8
+	FMOVQ 0(R14), F10
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29df18 // fmul v24.4s, v24.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d718 // fadd v24.4s, v24.4s, v9.4s
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	FMOVQ F10, 0(R14)
+	FMOVQ 16(R14), F10
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29df39 // fmul v25.4s, v25.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
+	WORD $0x4e39d54a // fadd v10.4s, v10.4s, v25.4s
+	FMOVQ F10, 16(R14)
+	FMOVQ 32(R14), F10
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29df5a // fmul v26.4s, v26.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d75a // fadd v26.4s, v26.4s, v9.4s
+	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
+	FMOVQ F10, 32(R14)
+	FMOVQ 48(R14), F10
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29df7b // fmul v27.4s, v27.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d77b // fadd v27.4s, v27.4s, v9.4s
+	WORD $0x4e3bd54a // fadd v10.4s, v10.4s, v27.4s
+	FMOVQ F10, 48(R14)
+	FMOVD.P 8(R11), F8
+	FMOVQ 0(R15), F10
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4f889009 // fmul v9.4s, v0.4s, v8.s[0]
+	WORD $0x6e29df9c // fmul v28.4s, v28.4s, v9.4s
+	WORD $0x4fa89089 // fmul v9.4s, v4.4s, v8.s[1]
+	WORD $0x4e29d79c // fadd v28.4s, v28.4s, v9.4s
+	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
+	FMOVQ F10, 0(R15)
+	FMOVQ 16(R15), F10
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4f889029 // fmul v9.4s, v1.4s, v8.s[0]
+	WORD $0x6e29dfbd // fmul v29.4s, v29.4s, v9.4s
+	WORD $0x4fa890a9 // fmul v9.4s, v5.4s, v8.s[1]
+	WORD $0x4e29d7bd // fadd v29.4s, v29.4s, v9.4s
+	WORD $0x4e3dd54a // fadd v10.4s, v10.4s, v29.4s
+	FMOVQ F10, 16(R15)
+	FMOVQ 32(R15), F10
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4f889049 // fmul v9.4s, v2.4s, v8.s[0]
+	WORD $0x6e29dfde // fmul v30.4s, v30.4s, v9.4s
+	WORD $0x4fa890c9 // fmul v9.4s, v6.4s, v8.s[1]
+	WORD $0x4e29d7de // fadd v30.4s, v30.4s, v9.4s
+	WORD $0x4e3ed54a // fadd v10.4s, v10.4s, v30.4s
+	FMOVQ F10, 32(R15)
+	FMOVQ 48(R15), F10
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	WORD $0x4f889069 // fmul v9.4s, v3.4s, v8.s[0]
+	WORD $0x6e29dfff // fmul v31.4s, v31.4s, v9.4s
+	WORD $0x4fa890e9 // fmul v9.4s, v7.4s, v8.s[1]
+	WORD $0x4e29d7ff // fadd v31.4s, v31.4s, v9.4s
+	WORD $0x4e3fd54a // fadd v10.4s, v10.4s, v31.4s
+	FMOVQ F10, 48(R15)
+	SUBS R20, R19
+	BNE l45
+	RET
+
+// func mulF32MXFP4N4NEON(a *byte)
+TEXT ·mulF32MXFP4N4NEON(SB), NOSPLIT, $0-8
+	MOVD a+0(FP), R0
+	MOVD panelArgs_w(R0), R1
+	MOVD panelArgs_scales(R0), R2
+	MOVD panelArgs_biases(R0), R3
+	MOVD panelArgs_cols(R0), R19
+	MOVD panelArgs_group(R0), R20
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD panelArgs_x(R0), R4
+	MOVD panelArgs_y(R0), R12
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R12)
+	MOVD panelArgs_x+8(R0), R5
+	MOVD panelArgs_y+8(R0), R13
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R13)
+	MOVD panelArgs_x+16(R0), R6
+	MOVD panelArgs_y+16(R0), R14
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R14)
+	MOVD panelArgs_x+24(R0), R7
+	MOVD panelArgs_y+24(R0), R15
+	VST1 [V0.B16, V1.B16, V2.B16, V3.B16], (R15)
+	MOVD $15, R21
+	WORD $0x4e040ea5 // dup v5.4s, w21
+	MOVD $866949542568919296, R22
+	FMOVD R22, F12
+	MOVD $-794609369730842880, R22
+	VMOV R22, V12.D[1]
+	MOVD $4194304, R22
+	WORD $0x4e040ecd // dup v13.4s, w22
+l47:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	VLD1.P 16(R2), [V11.B16]
+	WORD $0x2f08a569 // uxtl v9.8h, v11.8b
+	WORD $0x6f08a56b // uxtl2 v11.8h, v11.16b
+	WORD $0x2f10a528 // uxtl v8.4s, v9.4h
+	WORD $0x6f10a529 // uxtl2 v9.4s, v9.8h
+	WORD $0x2f10a56a // uxtl v10.4s, v11.4h
+	WORD $0x6f10a56b // uxtl2 v11.4s, v11.8h
+	WORD $0x4f375508 // shl v8.4s, v8.4s, #23
+	WORD $0x6ead6508 // umax v8.4s, v8.4s, v13.4s
+	WORD $0x4f375529 // shl v9.4s, v9.4s, #23
+	WORD $0x6ead6529 // umax v9.4s, v9.4s, v13.4s
+	WORD $0x4f37554a // shl v10.4s, v10.4s, #23
+	WORD $0x6ead654a // umax v10.4s, v10.4s, v13.4s
+	WORD $0x4f37556b // shl v11.4s, v11.4s, #23
+	WORD $0x6ead656b // umax v11.4s, v11.4s, v13.4s
+	MOVD panelArgs_groupBytes(R0), R21
+	LSR $6, R21
+l48:
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 16(R5), [V1.B16]
+	VLD1.P 16(R6), [V2.B16]
+	VLD1.P 16(R7), [V3.B16]
+	FMOVQ 0(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f4 // fmla v20.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210f8 // fmla v24.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310fc // fmla v28.4s, v7.4s, v3.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa010f0 // fmla v16.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f4 // fmla v20.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210f8 // fmla v24.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310fc // fmla v28.4s, v7.4s, v3.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8018f0 // fmla v16.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f4 // fmla v20.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218f8 // fmla v24.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318fc // fmla v28.4s, v7.4s, v3.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa018f0 // fmla v16.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f4 // fmla v20.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218f8 // fmla v24.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318fc // fmla v28.4s, v7.4s, v3.s[3]
+	FMOVQ 16(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8010f1 // fmla v17.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f5 // fmla v21.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210f9 // fmla v25.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310fd // fmla v29.4s, v7.4s, v3.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa010f1 // fmla v17.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f5 // fmla v21.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210f9 // fmla v25.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310fd // fmla v29.4s, v7.4s, v3.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8018f1 // fmla v17.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f5 // fmla v21.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218f9 // fmla v25.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318fd // fmla v29.4s, v7.4s, v3.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa018f1 // fmla v17.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f5 // fmla v21.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218f9 // fmla v25.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318fd // fmla v29.4s, v7.4s, v3.s[3]
+	FMOVQ 32(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8010f2 // fmla v18.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f6 // fmla v22.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210fa // fmla v26.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310fe // fmla v30.4s, v7.4s, v3.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa010f2 // fmla v18.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f6 // fmla v22.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210fa // fmla v26.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310fe // fmla v30.4s, v7.4s, v3.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8018f2 // fmla v18.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f6 // fmla v22.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218fa // fmla v26.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318fe // fmla v30.4s, v7.4s, v3.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa018f2 // fmla v18.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f6 // fmla v22.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218fa // fmla v26.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318fe // fmla v30.4s, v7.4s, v3.s[3]
+	FMOVQ 48(R1), F4
+	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f7 // fmla v23.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210fb // fmla v27.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310ff // fmla v31.4s, v7.4s, v3.s[0]
+	WORD $0x6f380486 // ushr v6.4s, v4.4s, #8
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa010f3 // fmla v19.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f7 // fmla v23.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210fb // fmla v27.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310ff // fmla v31.4s, v7.4s, v3.s[1]
+	WORD $0x6f300486 // ushr v6.4s, v4.4s, #16
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8018f3 // fmla v19.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f7 // fmla v23.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218fb // fmla v27.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318ff // fmla v31.4s, v7.4s, v3.s[2]
+	WORD $0x6f280486 // ushr v6.4s, v4.4s, #24
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa018f3 // fmla v19.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f7 // fmla v23.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218fb // fmla v27.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318ff // fmla v31.4s, v7.4s, v3.s[3]
+	VLD1.P 16(R4), [V0.B16]
+	VLD1.P 16(R5), [V1.B16]
+	VLD1.P 16(R6), [V2.B16]
+	VLD1.P 16(R7), [V3.B16]
+	FMOVQ 0(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8010f0 // fmla v16.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f4 // fmla v20.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210f8 // fmla v24.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310fc // fmla v28.4s, v7.4s, v3.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa010f0 // fmla v16.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f4 // fmla v20.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210f8 // fmla v24.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310fc // fmla v28.4s, v7.4s, v3.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4f8018f0 // fmla v16.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f4 // fmla v20.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218f8 // fmla v24.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318fc // fmla v28.4s, v7.4s, v3.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e28dce7 // fmul v7.4s, v7.4s, v8.4s
+	WORD $0x4fa018f0 // fmla v16.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f4 // fmla v20.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218f8 // fmla v24.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318fc // fmla v28.4s, v7.4s, v3.s[3]
+	FMOVQ 16(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8010f1 // fmla v17.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f5 // fmla v21.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210f9 // fmla v25.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310fd // fmla v29.4s, v7.4s, v3.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa010f1 // fmla v17.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f5 // fmla v21.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210f9 // fmla v25.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310fd // fmla v29.4s, v7.4s, v3.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4f8018f1 // fmla v17.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f5 // fmla v21.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218f9 // fmla v25.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318fd // fmla v29.4s, v7.4s, v3.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e29dce7 // fmul v7.4s, v7.4s, v9.4s
+	WORD $0x4fa018f1 // fmla v17.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f5 // fmla v21.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218f9 // fmla v25.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318fd // fmla v29.4s, v7.4s, v3.s[3]
+	FMOVQ 32(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8010f2 // fmla v18.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f6 // fmla v22.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210fa // fmla v26.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310fe // fmla v30.4s, v7.4s, v3.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa010f2 // fmla v18.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f6 // fmla v22.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210fa // fmla v26.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310fe // fmla v30.4s, v7.4s, v3.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4f8018f2 // fmla v18.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f6 // fmla v22.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218fa // fmla v26.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318fe // fmla v30.4s, v7.4s, v3.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2adce7 // fmul v7.4s, v7.4s, v10.4s
+	WORD $0x4fa018f2 // fmla v18.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f6 // fmla v22.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218fa // fmla v26.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318fe // fmla v30.4s, v7.4s, v3.s[3]
+	FMOVQ 48(R1), F4
+	WORD $0x6f3c0486 // ushr v6.4s, v4.4s, #4
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8010f3 // fmla v19.4s, v7.4s, v0.s[0]
+	WORD $0x4f8110f7 // fmla v23.4s, v7.4s, v1.s[0]
+	WORD $0x4f8210fb // fmla v27.4s, v7.4s, v2.s[0]
+	WORD $0x4f8310ff // fmla v31.4s, v7.4s, v3.s[0]
+	WORD $0x6f340486 // ushr v6.4s, v4.4s, #12
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa010f3 // fmla v19.4s, v7.4s, v0.s[1]
+	WORD $0x4fa110f7 // fmla v23.4s, v7.4s, v1.s[1]
+	WORD $0x4fa210fb // fmla v27.4s, v7.4s, v2.s[1]
+	WORD $0x4fa310ff // fmla v31.4s, v7.4s, v3.s[1]
+	WORD $0x6f2c0486 // ushr v6.4s, v4.4s, #20
+	WORD $0x4e251cc6 // and v6.16b, v6.16b, v5.16b
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4f8018f3 // fmla v19.4s, v7.4s, v0.s[2]
+	WORD $0x4f8118f7 // fmla v23.4s, v7.4s, v1.s[2]
+	WORD $0x4f8218fb // fmla v27.4s, v7.4s, v2.s[2]
+	WORD $0x4f8318ff // fmla v31.4s, v7.4s, v3.s[2]
+	WORD $0x6f240486 // ushr v6.4s, v4.4s, #28
+	WORD $0x4e060186 // tbl v6.16b, {v12.16b}, v6.16b
+	WORD $0x4f3854c6 // shl v6.4s, v6.4s, #24
+	WORD $0x4f27e4c7 // scvtf v7.4s, v6.4s, #25
+	WORD $0x6e2bdce7 // fmul v7.4s, v7.4s, v11.4s
+	WORD $0x4fa018f3 // fmla v19.4s, v7.4s, v0.s[3]
+	WORD $0x4fa118f7 // fmla v23.4s, v7.4s, v1.s[3]
+	WORD $0x4fa218fb // fmla v27.4s, v7.4s, v2.s[3]
+	WORD $0x4fa318ff // fmla v31.4s, v7.4s, v3.s[3]
+	ADD $64, R1
+	SUBS $1, R21
+	BNE l48
+	FMOVQ 0(R12), F4
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	FMOVQ F4, 0(R12)
+	FMOVQ 16(R12), F4
+	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
+	FMOVQ F4, 16(R12)
+	FMOVQ 32(R12), F4
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	FMOVQ F4, 32(R12)
+	FMOVQ 48(R12), F4
+	WORD $0x4e33d484 // fadd v4.4s, v4.4s, v19.4s
+	FMOVQ F4, 48(R12)
+	FMOVQ 0(R13), F4
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	FMOVQ F4, 0(R13)
+	FMOVQ 16(R13), F4
+	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
+	FMOVQ F4, 16(R13)
+	FMOVQ 32(R13), F4
+	WORD $0x4e36d484 // fadd v4.4s, v4.4s, v22.4s
+	FMOVQ F4, 32(R13)
+	FMOVQ 48(R13), F4
+	WORD $0x4e37d484 // fadd v4.4s, v4.4s, v23.4s
+	FMOVQ F4, 48(R13)
+	FMOVQ 0(R14), F4
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	FMOVQ F4, 0(R14)
+	FMOVQ 16(R14), F4
+	WORD $0x4e39d484 // fadd v4.4s, v4.4s, v25.4s
+	FMOVQ F4, 16(R14)
+	FMOVQ 32(R14), F4
+	WORD $0x4e3ad484 // fadd v4.4s, v4.4s, v26.4s
+	FMOVQ F4, 32(R14)
+	FMOVQ 48(R14), F4
+	WORD $0x4e3bd484 // fadd v4.4s, v4.4s, v27.4s
+	FMOVQ F4, 48(R14)
+	FMOVQ 0(R15), F4
+	WORD $0x4e3cd484 // fadd v4.4s, v4.4s, v28.4s
+	FMOVQ F4, 0(R15)
+	FMOVQ 16(R15), F4
+	WORD $0x4e3dd484 // fadd v4.4s, v4.4s, v29.4s
+	FMOVQ F4, 16(R15)
+	FMOVQ 32(R15), F4
+	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
+	FMOVQ F4, 32(R15)
+	FMOVQ 48(R15), F4
+	WORD $0x4e3fd484 // fadd v4.4s, v4.4s, v31.4s
+	FMOVQ F4, 48(R15)
+	SUBS R20, R19
+	BNE l47
+	RET
+
 // func quantiseNEON(q *int8, scales, x *float32, group, groups int)
 TEXT ·quantiseNEON(SB), NOSPLIT, $0-40
 	MOVD q+0(FP), R0
@@ -5153,11 +6948,11 @@ TEXT ·quantiseNEON(SB), NOSPLIT, $0-40
 	WORD $0x4e040d13 // dup v19.4s, w8
 	MOVD $2147483647, R8
 	WORD $0x4e040d14 // dup v20.4s, w8
-l37:
+l49:
 	MOVD R2, R6
 	LSR $4, R3, R5
 	WORD $0x4f00e410 // movi v16.16b, #0
-l42:
+l54:
 	VLD1.P 64(R6), [V0.B16, V1.B16, V2.B16, V3.B16]
 	WORD $0x4e341c00 // and v0.16b, v0.16b, v20.16b
 	WORD $0x6ea06610 // umax v16.4s, v16.4s, v0.4s
@@ -5168,20 +6963,20 @@ l42:
 	WORD $0x4e341c63 // and v3.16b, v3.16b, v20.16b
 	WORD $0x6ea36610 // umax v16.4s, v16.4s, v3.4s
 	SUBS $1, R5
-	BNE l42
+	BNE l54
 	WORD $0x6eb0aa10 // umaxv s16, v16.4s
 	VMOV V16.S[0], R7
 	LSR $4, R3, R5
 	MOVD $66977792, R8
 	CMPW R8, R7
-	BLO l39
+	BLO l51
 	MOVD $2139095040, R8
 	CMPW R8, R7
-	BHS l38
+	BHS l50
 	WORD $0x6e33fe11 // fdiv v17.4s, v16.4s, v19.4s
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	WORD $0x4f00e412 // movi v18.16b, #0
-l43:
+l55:
 	VLD1.P 64(R2), [V0.B16, V1.B16, V2.B16, V3.B16]
 	WORD $0x6e31fc00 // fdiv v0.4s, v0.4s, v17.4s
 	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
@@ -5200,30 +6995,30 @@ l43:
 	WORD $0x4e021800 // uzp1 v0.16b, v0.16b, v2.16b
 	VST1.P [V0.B16], 16(R0)
 	SUBS $1, R5
-	BNE l43
+	BNE l55
 	WORD $0x4eb1ba52 // addv s18, v18.4s
 	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
 	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
 	WORD $0x4e923a31 // zip1 v17.4s, v17.4s, v18.4s
 	FMOVD.P F17, 8(R1)
-	B l41
-l38:
+	B l53
+l50:
 	MOVD $2143289344, R8
-	B l40
-l39:
+	B l52
+l51:
 	MOVD $0, R8
-l40:
+l52:
 	MOVW.P R8, 4(R1)
 	MOVW.P R8, 4(R1)
 	WORD $0x4f00e400 // movi v0.16b, #0
-l44:
+l56:
 	VST1.P [V0.B16], 16(R0)
 	SUBS $1, R5
-	BNE l44
+	BNE l56
 	ADD R3<<2, R2
-l41:
+l53:
 	SUBS $1, R4
-	BNE l37
+	BNE l49
 	RET
 
 // func arrange2NEON(dst, src *byte, stride, blocks int)
@@ -5236,7 +7031,7 @@ TEXT ·arrange2NEON(SB), NOSPLIT, $0-32
 	WORD $0x4e040ca8 // dup v8.4s, w5
 	MOVD $61680, R5
 	WORD $0x4e040ca9 // dup v9.4s, w5
-l45:
+l57:
 	MOVD R1, R4
 	VLD1 (R4), [V0.B16]
 	ADD R2, R4
@@ -5500,7 +7295,7 @@ l45:
 	VST1.P [V28.B16, V29.B16, V30.B16, V31.B16], 64(R0)
 	ADD $16, R1
 	SUBS $1, R3
-	BNE l45
+	BNE l57
 	RET
 
 // func arrange4NEON(dst, src *byte, stride, blocks int)
@@ -5513,7 +7308,7 @@ TEXT ·arrange4NEON(SB), NOSPLIT, $0-32
 	WORD $0x4e040ca8 // dup v8.4s, w5
 	MOVD $15728880, R5
 	WORD $0x4e040ca9 // dup v9.4s, w5
-l46:
+l58:
 	MOVD R1, R4
 	VLD1 (R4), [V0.B16]
 	ADD R2, R4
@@ -5777,7 +7572,7 @@ l46:
 	VST1.P [V28.B16, V29.B16, V30.B16, V31.B16], 64(R0)
 	ADD $16, R1
 	SUBS $1, R3
-	BNE l46
+	BNE l58
 	RET
 
 // func arrange8NEON(dst, src *byte, stride, blocks int)
@@ -5786,7 +7581,7 @@ TEXT ·arrange8NEON(SB), NOSPLIT, $0-32
 	MOVD src+8(FP), R1
 	MOVD stride+16(FP), R2
 	MOVD blocks+24(FP), R3
-l47:
+l59:
 	MOVD R1, R4
 	VLD1 (R4), [V0.B16]
 	ADD R2, R4
@@ -5858,7 +7653,7 @@ l47:
 	VST1.P [V28.B16, V29.B16, V30.B16, V31.B16], 64(R0)
 	ADD $16, R1
 	SUBS $1, R3
-	BNE l47
+	BNE l59
 	RET
 
 // func arrangeScalesNEON(dst, src *byte, stride, blocks int)
@@ -5867,7 +7662,7 @@ TEXT ·arrangeScalesNEON(SB), NOSPLIT, $0-32
 	MOVD src+8(FP), R1
 	MOVD stride+16(FP), R2
 	MOVD blocks+24(FP), R3
-l48:
+l60:
 	MOVD R1, R4
 	VLD1 (R4), [V0.B16]
 	ADD R2, R4
@@ -5955,7 +7750,7 @@ l48:
 	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R0)
 	ADD $16, R1
 	SUBS $1, R3
-	BNE l48
+	BNE l60
 	RET
 
 // func unpack16NEON(dst *float32, row *byte, blocks int)
@@ -5963,7 +7758,7 @@ TEXT ·unpack16NEON(SB), NOSPLIT, $0-24
 	MOVD dst+0(FP), R0
 	MOVD row+8(FP), R1
 	MOVD blocks+16(FP), R2
-l49:
+l61:
 	VLD1.P 64(R1), [V8.B16, V9.B16, V10.B16, V11.B16]
 	WORD $0x2e613900 // shll v0.4s, v8.4h, #16
 	WORD $0x6e613901 // shll2 v1.4s, v8.8h, #16
@@ -5976,7 +7771,7 @@ l49:
 	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R0)
 	VST1.P [V4.B16, V5.B16, V6.B16, V7.B16], 64(R0)
 	SUBS $1, R2
-	BNE l49
+	BNE l61
 	RET
 
 // func oneBF16NEON(row *byte, x *float32, blocks int) (y float32)
@@ -5992,7 +7787,7 @@ TEXT ·oneBF16NEON(SB), NOSPLIT, $0-28
 	WORD $0x4f00e415 // movi v21.16b, #0
 	WORD $0x4f00e416 // movi v22.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
-l50:
+l62:
 	VLD1.P 32(R0), [V4.B16, V5.B16]
 	WORD $0x2e613880 // shll v0.4s, v4.4h, #16
 	WORD $0x6e613881 // shll2 v1.4s, v4.8h, #16
@@ -6034,7 +7829,7 @@ l50:
 	WORD $0x4e22ccd6 // fmla v22.4s, v6.4s, v2.4s
 	WORD $0x4e23ccf7 // fmla v23.4s, v7.4s, v3.4s
 	SUBS $1, R1
-	BNE l50
+	BNE l62
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
@@ -6060,7 +7855,7 @@ TEXT ·lastNEON(SB), NOSPLIT, $0-28
 	WORD $0x4f00e415 // movi v21.16b, #0
 	WORD $0x4f00e416 // movi v22.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
-l51:
+l63:
 	VLD1.P 64(R0), [V0.B16, V1.B16, V2.B16, V3.B16]
 	VLD1.P 64(R2), [V4.B16, V5.B16, V6.B16, V7.B16]
 	WORD $0x4e20cc90 // fmla v16.4s, v4.4s, v0.4s
@@ -6086,7 +7881,7 @@ l51:
 	WORD $0x4e22ccd6 // fmla v22.4s, v6.4s, v2.4s
 	WORD $0x4e23ccf7 // fmla v23.4s, v7.4s, v3.4s
 	SUBS $1, R1
-	BNE l51
+	BNE l63
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
@@ -6121,7 +7916,7 @@ TEXT ·twoNEON(SB), NOSPLIT, $0-40
 	WORD $0x4f00e41d // movi v29.16b, #0
 	WORD $0x4f00e41e // movi v30.16b, #0
 	WORD $0x4f00e41f // movi v31.16b, #0
-l52:
+l64:
 	VLD1.P 64(R0), [V0.B16, V1.B16, V2.B16, V3.B16]
 	VLD1.P 64(R2), [V4.B16, V5.B16, V6.B16, V7.B16]
 	WORD $0x4e20cc90 // fmla v16.4s, v4.4s, v0.4s
@@ -6167,7 +7962,7 @@ l52:
 	WORD $0x4e22ccde // fmla v30.4s, v6.4s, v2.4s
 	WORD $0x4e23ccff // fmla v31.4s, v7.4s, v3.4s
 	SUBS $1, R1
-	BNE l52
+	BNE l64
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
@@ -6200,8 +7995,8 @@ TEXT ·dotNEON(SB), NOSPLIT, $0-52
 	WORD $0x4f00e412 // movi v18.16b, #0
 	WORD $0x4f00e413 // movi v19.16b, #0
 	CMP $16, R2
-	BLT l53
-l54:
+	BLT l65
+l66:
 	VLD1.P 64(R0), [V0.B16, V1.B16, V2.B16, V3.B16]
 	VLD1.P 64(R1), [V4.B16, V5.B16, V6.B16, V7.B16]
 	WORD $0x4e24cc10 // fmla v16.4s, v0.4s, v4.4s
@@ -6210,26 +8005,26 @@ l54:
 	WORD $0x4e27cc73 // fmla v19.4s, v3.4s, v7.4s
 	SUB $16, R2
 	CMP $16, R2
-	BGE l54
-l53:
+	BGE l66
+l65:
 	CMP $4, R2
-	BLT l55
-l57:
+	BLT l67
+l69:
 	FMOVQ.P 16(R0), F0
 	FMOVQ.P 16(R1), F1
 	WORD $0x4e21cc10 // fmla v16.4s, v0.4s, v1.4s
 	SUB $4, R2
 	CMP $4, R2
-	BGE l57
-l55:
-	CBZ R2, l56
-l58:
+	BGE l69
+l67:
+	CBZ R2, l68
+l70:
 	FMOVS.P 4(R0), F0
 	FMOVS.P 4(R1), F1
 	WORD $0x4e21cc10 // fmla v16.4s, v0.4s, v1.4s
 	SUBS $1, R2
-	BNE l58
-l56:
+	BNE l70
+l68:
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
@@ -6247,10 +8042,10 @@ TEXT ·normNEON(SB), NOSPLIT, $0-76
 	MOVD w_len+56(FP), R4
 	FMOVS r+72(FP), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
-	CBZ R4, l59
+	CBZ R4, l71
 	CMP $4, R3
-	BLT l60
-l62:
+	BLT l72
+l74:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
@@ -6258,38 +8053,38 @@ l62:
 	FMOVQ.P F0, 16(R0)
 	SUB $4, R3
 	CMP $4, R3
-	BGE l62
-l60:
-	CBZ R3, l61
-l63:
+	BGE l74
+l72:
+	CBZ R3, l73
+l75:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
 	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
 	FMOVS.P F0, 4(R0)
 	SUBS $1, R3
-	BNE l63
-l61:
+	BNE l75
+l73:
 	RET
-l59:
+l71:
 	CMP $4, R3
-	BLT l64
-l66:
+	BLT l76
+l78:
 	FMOVQ.P 16(R1), F0
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
 	FMOVQ.P F0, 16(R0)
 	SUB $4, R3
 	CMP $4, R3
-	BGE l66
-l64:
-	CBZ R3, l65
-l67:
+	BGE l78
+l76:
+	CBZ R3, l77
+l79:
 	FMOVS.P 4(R1), F0
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
 	FMOVS.P F0, 4(R0)
 	SUBS $1, R3
-	BNE l67
-l65:
+	BNE l79
+l77:
 	RET
 
 // func gatedNormNEON(y, x, w, z []float32, r float32)
@@ -6315,8 +8110,8 @@ TEXT ·gatedNormNEON(SB), NOSPLIT, $0-100
 	FMOVS r+96(FP), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	CMP $4, R20
-	BLT l68
-l70:
+	BLT l80
+l82:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	FMOVQ.P 16(R3), F2
@@ -6361,10 +8156,10 @@ l70:
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l70
-l68:
-	CBZ R20, l69
-l71:
+	BGE l82
+l80:
+	CBZ R20, l81
+l83:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	FMOVS.P 4(R3), F2
@@ -6408,8 +8203,8 @@ l71:
 	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l71
-l69:
+	BNE l83
+l81:
 	RET
 
 // func addNEON(y, a, b []float32)
@@ -6419,25 +8214,25 @@ TEXT ·addNEON(SB), NOSPLIT, $0-72
 	MOVD a_base+24(FP), R1
 	MOVD b_base+48(FP), R2
 	CMP $4, R20
-	BLT l72
-l74:
+	BLT l84
+l86:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	WORD $0x4e21d410 // fadd v16.4s, v0.4s, v1.4s
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l74
-l72:
-	CBZ R20, l73
-l75:
+	BGE l86
+l84:
+	CBZ R20, l85
+l87:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	WORD $0x4e21d410 // fadd v16.4s, v0.4s, v1.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l75
-l73:
+	BNE l87
+l85:
 	RET
 
 // func axpyNEON(y, x []float32, f float32)
@@ -6449,8 +8244,8 @@ TEXT ·axpyNEON(SB), NOSPLIT, $0-52
 	FMOVS f+48(FP), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	CMP $4, R20
-	BLT l76
-l78:
+	BLT l88
+l90:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	WORD $0x4ea01c10 // orr v16.16b, v0.16b, v0.16b
@@ -6458,18 +8253,18 @@ l78:
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l78
-l76:
-	CBZ R20, l77
-l79:
+	BGE l90
+l88:
+	CBZ R20, l89
+l91:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	WORD $0x4ea01c10 // orr v16.16b, v0.16b, v0.16b
 	WORD $0x4e31cc30 // fmla v16.4s, v1.4s, v17.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l79
-l77:
+	BNE l91
+l89:
 	RET
 
 // func mergeNEON(y, x []float32, f, h float32)
@@ -6483,8 +8278,8 @@ TEXT ·mergeNEON(SB), NOSPLIT, $0-56
 	FMOVS h+52(FP), F18
 	WORD $0x4e040652 // dup v18.4s, v18.s[0]
 	CMP $4, R20
-	BLT l80
-l82:
+	BLT l92
+l94:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	WORD $0x6e31dc10 // fmul v16.4s, v0.4s, v17.4s
@@ -6492,18 +8287,18 @@ l82:
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l82
-l80:
-	CBZ R20, l81
-l83:
+	BGE l94
+l92:
+	CBZ R20, l93
+l95:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	WORD $0x6e31dc10 // fmul v16.4s, v0.4s, v17.4s
 	WORD $0x4e32cc30 // fmla v16.4s, v1.4s, v18.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l83
-l81:
+	BNE l95
+l93:
 	RET
 
 // func swigluNEON(y, gate, up []float32)
@@ -6526,8 +8321,8 @@ TEXT ·swigluNEON(SB), NOSPLIT, $0-72
 	MOVD gate_base+24(FP), R1
 	MOVD up_base+48(FP), R2
 	CMP $4, R20
-	BLT l84
-l86:
+	BLT l96
+l98:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	WORD $0x4ea0f810 // fabs v16.4s, v0.4s
@@ -6569,10 +8364,10 @@ l86:
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l86
-l84:
-	CBZ R20, l85
-l87:
+	BGE l98
+l96:
+	CBZ R20, l97
+l99:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	WORD $0x4ea0f810 // fabs v16.4s, v0.4s
@@ -6613,8 +8408,8 @@ l87:
 	WORD $0x6e21de10 // fmul v16.4s, v16.4s, v1.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l87
-l85:
+	BNE l99
+l97:
 	RET
 
 // func gateNEON(x, gate []float32)
@@ -6637,8 +8432,8 @@ TEXT ·gateNEON(SB), NOSPLIT, $0-48
 	MOVD x_base+0(FP), R1
 	MOVD gate_base+24(FP), R2
 	CMP $4, R20
-	BLT l88
-l90:
+	BLT l100
+l102:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R2), F1
 	WORD $0x4ea0f830 // fabs v16.4s, v1.4s
@@ -6679,10 +8474,10 @@ l90:
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l90
-l88:
-	CBZ R20, l89
-l91:
+	BGE l102
+l100:
+	CBZ R20, l101
+l103:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R2), F1
 	WORD $0x4ea0f830 // fabs v16.4s, v1.4s
@@ -6722,8 +8517,8 @@ l91:
 	WORD $0x6e20de10 // fmul v16.4s, v16.4s, v0.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l91
-l89:
+	BNE l103
+l101:
 	RET
 
 // func combineNEON(y, residual, routed, weights, shared []float32, scale float32)
@@ -6740,55 +8535,55 @@ TEXT ·combineNEON(SB), NOSPLIT, $0-124
 	FMOVS scale+120(FP), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	CMP $4, R6
-	BLT l92
-l94:
+	BLT l104
+l106:
 	WORD $0x4f00e410 // movi v16.16b, #0
 	MOVD R2, R7
 	MOVD R10, R8
 	MOVD R4, R9
-l95:
+l107:
 	FMOVQ 0(R7), F0
 	FMOVS.P 4(R8), F1
 	WORD $0x4f811010 // fmla v16.4s, v0.4s, v1.s[0]
 	ADD R5, R7
 	SUBS $1, R9
-	BNE l95
+	BNE l107
 	ADD $16, R2
-	CBZ R11, l96
+	CBZ R11, l108
 	FMOVQ.P 16(R3), F0
 	WORD $0x4e31cc10 // fmla v16.4s, v0.4s, v17.4s
-l96:
+l108:
 	FMOVQ.P 16(R1), F0
 	WORD $0x4e20d610 // fadd v16.4s, v16.4s, v0.4s
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R6
 	CMP $4, R6
-	BGE l94
-l92:
-	CBZ R6, l93
-l97:
+	BGE l106
+l104:
+	CBZ R6, l105
+l109:
 	WORD $0x4f00e410 // movi v16.16b, #0
 	MOVD R2, R7
 	MOVD R10, R8
 	MOVD R4, R9
-l98:
+l110:
 	FMOVS 0(R7), F0
 	FMOVS.P 4(R8), F1
 	WORD $0x4f811010 // fmla v16.4s, v0.4s, v1.s[0]
 	ADD R5, R7
 	SUBS $1, R9
-	BNE l98
+	BNE l110
 	ADD $4, R2
-	CBZ R11, l99
+	CBZ R11, l111
 	FMOVS.P 4(R3), F0
 	WORD $0x4e31cc10 // fmla v16.4s, v0.4s, v17.4s
-l99:
+l111:
 	FMOVS.P 4(R1), F0
 	WORD $0x4e20d610 // fadd v16.4s, v16.4s, v0.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R6
-	BNE l97
-l93:
+	BNE l109
+l105:
 	RET
 
 // func convNEON(y, w, x0, x1, x2, x3 []float32)
@@ -6817,8 +8612,8 @@ TEXT ·convNEON(SB), NOSPLIT, $0-144
 	MOVD x3_base+120(FP), R8
 	ADD R20<<2, R3, R4
 	CMP $4, R20
-	BLT l100
-l102:
+	BLT l112
+l114:
 	FMOVQ.P 16(R1), F0
 	FMOVQ.P 16(R5), F1
 	WORD $0x6e21dc02 // fmul v2.4s, v0.4s, v1.4s
@@ -6869,10 +8664,10 @@ l102:
 	FMOVQ.P F16, 16(R0)
 	SUB $4, R20
 	CMP $4, R20
-	BGE l102
-l100:
-	CBZ R20, l101
-l103:
+	BGE l114
+l112:
+	CBZ R20, l113
+l115:
 	FMOVS.P 4(R1), F0
 	FMOVS.P 4(R5), F1
 	WORD $0x6e21dc02 // fmul v2.4s, v0.4s, v1.4s
@@ -6922,8 +8717,8 @@ l103:
 	WORD $0x6e22de10 // fmul v16.4s, v16.4s, v2.4s
 	FMOVS.P F16, 4(R0)
 	SUBS $1, R20
-	BNE l103
-l101:
+	BNE l115
+l113:
 	RET
 
 // func ropeNEON(x, table []float32, heads, stride int)
@@ -6936,13 +8731,13 @@ TEXT ·ropeNEON(SB), NOSPLIT, $0-64
 	MOVD stride+56(FP), R4
 	LSL $2, R4
 	LSR $3, R2
-l104:
+l116:
 	VLD1.P 32(R1), [V0.B16, V1.B16]
 	WORD $0x4e811802 // uzp1 v2.4s, v0.4s, v1.4s
 	WORD $0x4e815803 // uzp2 v3.4s, v0.4s, v1.4s
 	MOVD R0, R5
 	MOVD R3, R6
-l105:
+l117:
 	ADD R7, R5, R8
 	FMOVQ 0(R5), F4
 	FMOVQ 0(R8), F5
@@ -6954,10 +8749,10 @@ l105:
 	FMOVQ F7, 0(R8)
 	ADD R4, R5
 	SUBS $1, R6
-	BNE l105
+	BNE l117
 	ADD $16, R0
 	SUBS $1, R2
-	BNE l104
+	BNE l116
 	RET
 
 // func ropePairsNEON(x, table []float32, heads, stride int)
@@ -6970,7 +8765,7 @@ TEXT ·ropePairsNEON(SB), NOSPLIT, $0-64
 	MOVD stride+56(FP), R4
 	LSL $2, R4
 	LSR $2, R2
-l106:
+l118:
 	VLD1.P 16(R1), [V0.B16]
 	WORD $0x4e802802 // trn1 v2.4s, v0.4s, v0.4s
 	WORD $0x4e806803 // trn2 v3.4s, v0.4s, v0.4s
@@ -6978,7 +8773,7 @@ l106:
 	WORD $0x4e832883 // trn1 v3.4s, v4.4s, v3.4s
 	MOVD R0, R5
 	MOVD R3, R6
-l107:
+l119:
 	FMOVQ 0(R5), F4
 	WORD $0x4ea00885 // rev64 v5.4s, v4.4s
 	WORD $0x6e22dc86 // fmul v6.4s, v4.4s, v2.4s
@@ -6986,10 +8781,10 @@ l107:
 	FMOVQ F6, 0(R5)
 	ADD R4, R5
 	SUBS $1, R6
-	BNE l107
+	BNE l119
 	ADD $16, R0
 	SUBS $1, R2
-	BNE l106
+	BNE l118
 	RET
 
 // func dequantiseQ2NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
@@ -7013,7 +8808,7 @@ TEXT ·dequantiseQ2NEON(SB), NOSPLIT, $0-144
 	WORD $0x6ea0baf7 // neg v23.4s, v23.4s
 	MOVD $3, R9
 	WORD $0x4e040d30 // dup v16.4s, w9
-l108:
+l120:
 	MOVHU 0(R2), R9
 	LSL $16, R9
 	WORD $0x4e040d31 // dup v17.4s, w9
@@ -7023,7 +8818,7 @@ l108:
 	WORD $0x4e040d32 // dup v18.4s, w9
 	ADD R7, R3
 	MOVD R5, R8
-l109:
+l121:
 	MOVWU 0(R1), R9
 	WORD $0x4e040d33 // dup v19.4s, w9
 	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
@@ -7052,9 +8847,9 @@ l109:
 	VST1.P [V3.B16], 16(R0)
 	ADD R6, R1
 	SUBS $16, R8
-	BNE l109
+	BNE l121
 	SUBS R5, R4
-	BNE l108
+	BNE l120
 	RET
 
 // func dequantiseQ4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
@@ -7074,7 +8869,7 @@ TEXT ·dequantiseQ4NEON(SB), NOSPLIT, $0-144
 	WORD $0x6ea0bab5 // neg v21.4s, v21.4s
 	MOVD $15, R9
 	WORD $0x4e040d30 // dup v16.4s, w9
-l110:
+l122:
 	MOVHU 0(R2), R9
 	LSL $16, R9
 	WORD $0x4e040d31 // dup v17.4s, w9
@@ -7084,7 +8879,7 @@ l110:
 	WORD $0x4e040d32 // dup v18.4s, w9
 	ADD R7, R3
 	MOVD R5, R8
-l111:
+l123:
 	MOVWU 0(R1), R9
 	WORD $0x4e040d33 // dup v19.4s, w9
 	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
@@ -7101,9 +8896,9 @@ l111:
 	VST1.P [V1.B16], 16(R0)
 	ADD R6, R1
 	SUBS $8, R8
-	BNE l111
+	BNE l123
 	SUBS R5, R4
-	BNE l110
+	BNE l122
 	RET
 
 // func dequantiseQ8NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
@@ -7121,7 +8916,7 @@ TEXT ·dequantiseQ8NEON(SB), NOSPLIT, $0-144
 	WORD $0x6ea0ba94 // neg v20.4s, v20.4s
 	MOVD $255, R9
 	WORD $0x4e040d30 // dup v16.4s, w9
-l112:
+l124:
 	MOVHU 0(R2), R9
 	LSL $16, R9
 	WORD $0x4e040d31 // dup v17.4s, w9
@@ -7131,7 +8926,7 @@ l112:
 	WORD $0x4e040d32 // dup v18.4s, w9
 	ADD R7, R3
 	MOVD R5, R8
-l113:
+l125:
 	MOVWU 0(R1), R9
 	WORD $0x4e040d33 // dup v19.4s, w9
 	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
@@ -7142,9 +8937,69 @@ l113:
 	VST1.P [V0.B16], 16(R0)
 	ADD R6, R1
 	SUBS $4, R8
-	BNE l113
+	BNE l125
 	SUBS R5, R4
-	BNE l112
+	BNE l124
+	RET
+
+// func dequantiseMXFP4NEON(dst []float32, words, scales, biases []byte, shifts []uint32, group, wordStride, groupStride int)
+TEXT ·dequantiseMXFP4NEON(SB), NOSPLIT, $0-144
+	MOVD dst_base+0(FP), R0
+	MOVD dst_len+8(FP), R4
+	MOVD words_base+24(FP), R1
+	MOVD scales_base+48(FP), R2
+	MOVD biases_base+72(FP), R3
+	MOVD shifts_base+96(FP), R9
+	MOVD group+120(FP), R5
+	MOVD wordStride+128(FP), R6
+	MOVD groupStride+136(FP), R7
+	VLD1.P 16(R9), [V20.B16]
+	WORD $0x6ea0ba94 // neg v20.4s, v20.4s
+	VLD1.P 16(R9), [V21.B16]
+	WORD $0x6ea0bab5 // neg v21.4s, v21.4s
+	MOVD $15, R9
+	WORD $0x4e040d30 // dup v16.4s, w9
+	MOVD $866949542568919296, R9
+	FMOVD R9, F24
+	MOVD $-794609369730842880, R9
+	VMOV R9, V24.D[1]
+	MOVD $4194304, R9
+	WORD $0x4e040d39 // dup v25.4s, w9
+	MOVD $2147483648, R9
+	WORD $0x4e040d3b // dup v27.4s, w9
+l126:
+	MOVBU 0(R2), R9
+	WORD $0x4e040d31 // dup v17.4s, w9
+	WORD $0x4f375631 // shl v17.4s, v17.4s, #23
+	WORD $0x6eb96631 // umax v17.4s, v17.4s, v25.4s
+	ADD R7, R2
+	MOVD R5, R8
+l127:
+	MOVWU 0(R1), R9
+	WORD $0x4e040d33 // dup v19.4s, w9
+	WORD $0x6eb44660 // ushl v0.4s, v19.4s, v20.4s
+	WORD $0x4e301c00 // and v0.16b, v0.16b, v16.16b
+	WORD $0x4f3c541a // shl v26.4s, v0.4s, #28
+	WORD $0x4e000300 // tbl v0.16b, {v24.16b}, v0.16b
+	WORD $0x4f385400 // shl v0.4s, v0.4s, #24
+	WORD $0x4f27e400 // scvtf v0.4s, v0.4s, #25
+	WORD $0x6ebb1f40 // bit v0.16b, v26.16b, v27.16b
+	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
+	VST1.P [V0.B16], 16(R0)
+	WORD $0x6eb54661 // ushl v1.4s, v19.4s, v21.4s
+	WORD $0x4e301c21 // and v1.16b, v1.16b, v16.16b
+	WORD $0x4f3c543a // shl v26.4s, v1.4s, #28
+	WORD $0x4e010301 // tbl v1.16b, {v24.16b}, v1.16b
+	WORD $0x4f385421 // shl v1.4s, v1.4s, #24
+	WORD $0x4f27e421 // scvtf v1.4s, v1.4s, #25
+	WORD $0x6ebb1f41 // bit v1.16b, v26.16b, v27.16b
+	WORD $0x6e31dc21 // fmul v1.4s, v1.4s, v17.4s
+	VST1.P [V1.B16], 16(R0)
+	ADD R6, R1
+	SUBS $8, R8
+	BNE l127
+	SUBS R5, R4
+	BNE l126
 	RET
 
 // func widen8NEON(dst []float32, codes []byte, scales []float32, group, width, codeStride, scaleStride int)
@@ -7158,20 +9013,20 @@ TEXT ·widen8NEON(SB), NOSPLIT, $0-104
 	MOVD codeStride+88(FP), R6
 	MOVD scaleStride+96(FP), R7
 	LSL $2, R7
-l114:
+l128:
 	MOVD R1, R8
 	MOVD R2, R9
 	SUB R5, R3
 	MOVD R5, R10
-l115:
+l129:
 	FMOVS 0(R9), F17
 	ADD R7, R9
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	SUB R4, R10
 	MOVD R4, R11
 	CMP $16, R11
-	BLT l116
-l118:
+	BLT l130
+l132:
 	VLD1.P 16(R8), [V0.B16]
 	WORD $0x0f08a401 // sxtl v1.8h, v0.8b
 	WORD $0x4f08a402 // sxtl2 v2.8h, v0.16b
@@ -7190,21 +9045,21 @@ l118:
 	VST1.P [V4.B16, V5.B16, V6.B16, V7.B16], 64(R0)
 	SUB $16, R11
 	CMP $16, R11
-	BGE l118
-l116:
-	CBZ R11, l117
-l119:
+	BGE l132
+l130:
+	CBZ R11, l131
+l133:
 	MOVB.P 1(R8), R12
 	SCVTFWS R12, F0
 	WORD $0x6e31dc00 // fmul v0.4s, v0.4s, v17.4s
 	FMOVS.P F0, 4(R0)
 	SUBS $1, R11
-	BNE l119
-l117:
-	CBNZ R10, l115
+	BNE l133
+l131:
+	CBNZ R10, l129
 	ADD R6, R1
 	ADD $4, R2
-	CBNZ R3, l114
+	CBNZ R3, l128
 	RET
 
 // func transpose8NEON(dst []float32, codes []byte, scales []float32, group, width, dstStride, codeStride, scaleStride, rows int)
@@ -7221,17 +9076,17 @@ TEXT ·transpose8NEON(SB), NOSPLIT, $0-120
 	LSL $2, R12
 	LSL $2, R13
 	LSR $2, R9
-l120:
+l134:
 	MOVD R6, R14
 	MOVD R7, R15
 	MOVD R8, R19
 	MOVD R11, R20
-l121:
+l135:
 	FMOVQ 0(R19), F17
 	ADD R13, R19
 	SUB R10, R20
 	LSR $4, R10, R21
-l122:
+l136:
 	MOVD R15, R4
 	VLD1 (R4), [V0.B16]
 	ADD R2, R4
@@ -7343,13 +9198,13 @@ l122:
 	ADD R12, R14
 	ADD $16, R15
 	SUBS $1, R21
-	BNE l122
-	CBNZ R20, l121
+	BNE l136
+	CBNZ R20, l135
 	ADD R2<<2, R7
 	ADD $16, R8
 	ADD $16, R6
 	SUBS $1, R9
-	BNE l120
+	BNE l134
 	RET
 
 // func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
@@ -7364,7 +9219,7 @@ TEXT ·transposeNEON(SB), NOSPLIT, $0-80
 	LSL $2, R3
 	LSR $2, R4
 	LSR $2, R5
-l123:
+l137:
 	MOVD R1, R8
 	ADD R3, R8, R9
 	ADD R3, R9, R10
@@ -7372,7 +9227,7 @@ l123:
 	ADD R3, R11, R1
 	MOVD R0, R6
 	MOVD R5, R12
-l124:
+l138:
 	VLD1.P 16(R8), [V0.B16]
 	VLD1.P 16(R9), [V1.B16]
 	VLD1.P 16(R10), [V2.B16]
@@ -7394,10 +9249,10 @@ l124:
 	VST1 [V3.B16], (R6)
 	ADD R2, R6
 	SUBS $1, R12
-	BNE l124
+	BNE l138
 	ADD $16, R0
 	SUBS $1, R4
-	BNE l123
+	BNE l137
 	RET
 
 // func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
@@ -7413,16 +9268,16 @@ TEXT ·multiplyNEON(SB), NOSPLIT, $0-121
 	LSL $2, R3
 	LSL $2, R4
 	LSL $2, R5
-l126:
+l140:
 	CMP $4, R6
-	BLT l125
+	BLT l139
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l128:
+l142:
 	CMP $16, R9
-	BLT l127
-	CBNZ R8, l129
+	BLT l141
+	CBNZ R8, l143
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
@@ -7439,8 +9294,8 @@ l128:
 	WORD $0x4f00e41d // movi v29.16b, #0
 	WORD $0x4f00e41e // movi v30.16b, #0
 	WORD $0x4f00e41f // movi v31.16b, #0
-	B l130
-l129:
+	B l144
+l143:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
@@ -7462,7 +9317,7 @@ l129:
 	FMOVQ 32(R14), F30
 	FMOVQ 48(R14), F31
 	ADD R3, R14
-l130:
+l144:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -7470,8 +9325,8 @@ l130:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l131
-l133:
+	BLT l145
+l147:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -7562,10 +9417,10 @@ l133:
 	WORD $0x4fa7187f // fmla v31.4s, v3.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l133
-l131:
-	CBZ R13, l132
-l134:
+	BGE l147
+l145:
+	CBZ R13, l146
+l148:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -7592,8 +9447,8 @@ l134:
 	WORD $0x4f87105e // fmla v30.4s, v2.4s, v7.s[0]
 	WORD $0x4f87107f // fmla v31.4s, v3.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l134
-l132:
+	BNE l148
+l146:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -7618,18 +9473,18 @@ l132:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l128
-l127:
-l136:
+	B l142
+l141:
+l150:
 	CMP $4, R9
-	BLT l135
-	CBNZ R8, l137
+	BLT l149
+	CBNZ R8, l151
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l138
-l137:
+	B l152
+l151:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
@@ -7639,7 +9494,7 @@ l137:
 	ADD R3, R14
 	FMOVQ 0(R14), F28
 	ADD R3, R14
-l138:
+l152:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -7647,8 +9502,8 @@ l138:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l139
-l141:
+	BLT l153
+l155:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -7679,10 +9534,10 @@ l141:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l141
-l139:
-	CBZ R13, l140
-l142:
+	BGE l155
+l153:
+	CBZ R13, l154
+l156:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -7694,8 +9549,8 @@ l142:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l142
-l140:
+	BNE l156
+l154:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
@@ -7708,18 +9563,18 @@ l140:
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l136
-l135:
-l144:
+	B l150
+l149:
+l158:
 	CMP $1, R9
-	BLT l143
-	CBNZ R8, l145
+	BLT l157
+	CBNZ R8, l159
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e414 // movi v20.16b, #0
 	WORD $0x4f00e418 // movi v24.16b, #0
 	WORD $0x4f00e41c // movi v28.16b, #0
-	B l146
-l145:
+	B l160
+l159:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
@@ -7729,7 +9584,7 @@ l145:
 	ADD R3, R14
 	FMOVS 0(R14), F28
 	ADD R3, R14
-l146:
+l160:
 	MOVD R1, R19
 	ADD R4, R19, R20
 	ADD R4, R20, R21
@@ -7737,8 +9592,8 @@ l146:
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l147
-l149:
+	BLT l161
+l163:
 	FMOVQ.P 16(R19), F4
 	FMOVQ.P 16(R20), F5
 	FMOVQ.P 16(R21), F6
@@ -7769,10 +9624,10 @@ l149:
 	WORD $0x4fa7181c // fmla v28.4s, v0.4s, v7.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l149
-l147:
-	CBZ R13, l148
-l150:
+	BGE l163
+l161:
+	CBZ R13, l162
+l164:
 	FMOVS.P 4(R19), F4
 	FMOVS.P 4(R20), F5
 	FMOVS.P 4(R21), F6
@@ -7784,8 +9639,8 @@ l150:
 	WORD $0x4f861018 // fmla v24.4s, v0.4s, v6.s[0]
 	WORD $0x4f87101c // fmla v28.4s, v0.4s, v7.s[0]
 	SUBS $1, R13
-	BNE l150
-l148:
+	BNE l164
+l162:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
@@ -7798,8 +9653,8 @@ l148:
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l144
-l143:
+	B l158
+l157:
 	ADD R4, R1
 	ADD R3, R0
 	ADD R4, R1
@@ -7809,37 +9664,37 @@ l143:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $4, R6
-	B l126
-l125:
-l152:
+	B l140
+l139:
+l166:
 	CMP $1, R6
-	BLT l151
+	BLT l165
 	MOVD b_base+48(FP), R10
 	MOVD R0, R11
 	MOVD columns+112(FP), R9
-l154:
+l168:
 	CMP $16, R9
-	BLT l153
-	CBNZ R8, l155
+	BLT l167
+	CBNZ R8, l169
 	WORD $0x4f00e410 // movi v16.16b, #0
 	WORD $0x4f00e411 // movi v17.16b, #0
 	WORD $0x4f00e412 // movi v18.16b, #0
 	WORD $0x4f00e413 // movi v19.16b, #0
-	B l156
-l155:
+	B l170
+l169:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	FMOVQ 16(R14), F17
 	FMOVQ 32(R14), F18
 	FMOVQ 48(R14), F19
 	ADD R3, R14
-l156:
+l170:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l157
-l159:
+	BLT l171
+l173:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -7879,10 +9734,10 @@ l159:
 	WORD $0x4fa41873 // fmla v19.4s, v3.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l159
-l157:
-	CBZ R13, l158
-l160:
+	BGE l173
+l171:
+	CBZ R13, l172
+l174:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	FMOVQ 16(R12), F1
@@ -7894,8 +9749,8 @@ l160:
 	WORD $0x4f841052 // fmla v18.4s, v2.4s, v4.s[0]
 	WORD $0x4f841073 // fmla v19.4s, v3.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l160
-l158:
+	BNE l174
+l172:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	FMOVQ F17, 16(R14)
@@ -7905,25 +9760,25 @@ l158:
 	ADD $64, R10
 	ADD $64, R11
 	SUB $16, R9
-	B l154
-l153:
-l162:
+	B l168
+l167:
+l176:
 	CMP $4, R9
-	BLT l161
-	CBNZ R8, l163
+	BLT l175
+	CBNZ R8, l177
 	WORD $0x4f00e410 // movi v16.16b, #0
-	B l164
-l163:
+	B l178
+l177:
 	MOVD R11, R14
 	FMOVQ 0(R14), F16
 	ADD R3, R14
-l164:
+l178:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l165
-l167:
+	BLT l179
+l181:
 	FMOVQ.P 16(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
@@ -7939,42 +9794,42 @@ l167:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l167
-l165:
-	CBZ R13, l166
-l168:
+	BGE l181
+l179:
+	CBZ R13, l180
+l182:
 	FMOVS.P 4(R19), F4
 	FMOVQ 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l168
-l166:
+	BNE l182
+l180:
 	MOVD R11, R14
 	FMOVQ F16, 0(R14)
 	ADD R3, R14
 	ADD $16, R10
 	ADD $16, R11
 	SUB $4, R9
-	B l162
-l161:
-l170:
+	B l176
+l175:
+l184:
 	CMP $1, R9
-	BLT l169
-	CBNZ R8, l171
+	BLT l183
+	CBNZ R8, l185
 	WORD $0x4f00e410 // movi v16.16b, #0
-	B l172
-l171:
+	B l186
+l185:
 	MOVD R11, R14
 	FMOVS 0(R14), F16
 	ADD R3, R14
-l172:
+l186:
 	MOVD R1, R19
 	MOVD R10, R12
 	MOVD R7, R13
 	CMP $4, R13
-	BLT l173
-l175:
+	BLT l187
+l189:
 	FMOVQ.P 16(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
@@ -7990,30 +9845,30 @@ l175:
 	WORD $0x4fa41810 // fmla v16.4s, v0.4s, v4.s[3]
 	SUB $4, R13
 	CMP $4, R13
-	BGE l175
-l173:
-	CBZ R13, l174
-l176:
+	BGE l189
+l187:
+	CBZ R13, l188
+l190:
 	FMOVS.P 4(R19), F4
 	FMOVS 0(R12), F0
 	ADD R5, R12
 	WORD $0x4f841010 // fmla v16.4s, v0.4s, v4.s[0]
 	SUBS $1, R13
-	BNE l176
-l174:
+	BNE l190
+l188:
 	MOVD R11, R14
 	FMOVS F16, 0(R14)
 	ADD R3, R14
 	ADD $4, R10
 	ADD $4, R11
 	SUB $1, R9
-	B l170
-l169:
+	B l184
+l183:
 	ADD R4, R1
 	ADD R3, R0
 	SUB $1, R6
-	B l152
-l151:
+	B l166
+l165:
 	RET
 
 // func softmaxNEON(scores, stats, acc []float32, dim int)
@@ -8037,7 +9892,7 @@ TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
 	LSR $1, R3
 	MOVD acc_base+48(FP), R2
 	MOVD dim+72(FP), R4
-l177:
+l191:
 	FMOVS 0(R1), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	WORD $0x4eb11e30 // orr v16.16b, v17.16b, v17.16b
@@ -8065,7 +9920,7 @@ l177:
 	WORD $0x6e30fa10 // fmaxv s16, v16.4s
 	WORD $0x4e040610 // dup v16.4s, v16.s[0]
 	FCMPS F17, F16
-	BEQ l178
+	BEQ l192
 	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
 	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
 	WORD $0x4eb5f652 // fmin v18.4s, v18.4s, v21.4s
@@ -8102,27 +9957,27 @@ l177:
 	MOVD R2, R5
 	MOVD R4, R6
 	CMP $4, R6
-	BLT l179
-l181:
+	BLT l193
+l195:
 	FMOVQ 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVQ.P F0, 16(R5)
 	SUB $4, R6
 	CMP $4, R6
-	BGE l181
-l179:
-	CBZ R6, l180
-l182:
+	BGE l195
+l193:
+	CBZ R6, l194
+l196:
 	FMOVS 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVS.P F0, 4(R5)
 	SUBS $1, R6
-	BNE l182
-l180:
-l178:
+	BNE l196
+l194:
+l192:
 	WORD $0x4f00e407 // movi v7.16b, #0
 	MOVD $16, R6
-l183:
+l197:
 	FMOVQ 0(R0), F3
 	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
 	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
@@ -8156,7 +10011,7 @@ l183:
 	FMOVQ.P F3, 16(R0)
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	SUBS $1, R6
-	BNE l183
+	BNE l197
 	WORD $0x6e27d4e7 // faddp v7.4s, v7.4s, v7.4s
 	WORD $0x7e30d8e7 // faddp s7, v7.2s
 	FMOVS 4(R1), F0
@@ -8165,7 +10020,7 @@ l183:
 	ADD $8, R1
 	ADD R4<<2, R2
 	SUBS $1, R3
-	BNE l177
+	BNE l191
 	RET
 
 // func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
@@ -8197,7 +10052,7 @@ TEXT ·deltaNEON(SB), NOSPLIT, $0-136
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l184:
+l198:
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
 	VLD1.P 16(R9), [V0.B16]
@@ -8213,7 +10068,7 @@ l184:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l184
+	BNE l198
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -8227,9 +10082,9 @@ l184:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-l186:
+l200:
 	SUBS $1, R8
-	BEQ l185
+	BEQ l199
 	ADD R5<<1, R1
 	ADD $16, R2
 	ADD R6, R3
@@ -8250,7 +10105,7 @@ l186:
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l187:
+l201:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
@@ -8279,7 +10134,7 @@ l187:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l187
+	BNE l201
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -8293,8 +10148,8 @@ l187:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-	B l186
-l185:
+	B l200
+l199:
 	ADD R5<<1, R1
 	MOVD R0, R9
 	ADD R5, R9, R10
@@ -8302,7 +10157,7 @@ l185:
 	ADD R5, R11, R12
 	SUB R5<<1, R1, R15
 	LSR $4, R5, R19
-l188:
+l202:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1 (R9), [V0.B16]
 	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
@@ -8321,7 +10176,7 @@ l188:
 	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
 	VST1.P [V3.B16], 16(R12)
 	SUBS $1, R19
-	BNE l188
+	BNE l202
 	RET
 
 // func touchNEON(mem []byte, width, stride, rows int)
@@ -8330,15 +10185,15 @@ TEXT ·touchNEON(SB), NOSPLIT, $0-48
 	MOVD width+24(FP), R1
 	MOVD stride+32(FP), R2
 	MOVD rows+40(FP), R3
-l189:
+l203:
 	AND $-64, R0, R4
 	ADD R1, R0, R5
-l190:
+l204:
 	MOVBU 0(R4), R6
 	ADD $64, R4
 	CMP R5, R4
-	BLO l190
+	BLO l204
 	ADD R2, R0
 	SUBS $1, R3
-	BNE l189
+	BNE l203
 	RET

@@ -23,4 +23,10 @@ var neonCodings = codingsNamed(map[string]codingKernels{
 		arrange:    arrange8NEON,
 		dequantise: dequantiseQ8NEON,
 	},
+	"mxfp4": {
+		int8s:      []panelKernel{mulInt8MXFP4N1NEON, mulInt8MXFP4N2NEON, nil, mulInt8MXFP4N4NEON},
+		floats:     []panelKernel{mulF32MXFP4N1NEON, mulF32MXFP4N2NEON, nil, mulF32MXFP4N4NEON},
+		arrange:    arrange4NEON,
+		dequantise: dequantiseMXFP4NEON,
+	},
 })

@@ -158,6 +158,16 @@ func dupRegister(d vec, n gen) (uint32, string) {
 	return 0x4e040c00 | uint32(n)<<5 | uint32(d), fmt.Sprintf("dup v%d.4s, w%d", d, n)
 }
 
+// lookup sets each byte of d to the byte of table that the one of n numbers, to 0 from 16 on.
+func lookup(d, table, n vec) (uint32, string) {
+	return 0x4e000000 | uint32(n)<<16 | uint32(table)<<5 | uint32(d), fmt.Sprintf("tbl v%d.16b, {v%d.16b}, v%d.16b", d, table, n)
+}
+
+// fixed is scvtf of numbers of 32 bits of which the last ones, 1 to 32, are a fraction.
+func fixed(d, n vec, bits int) (uint32, string) {
+	return 0x4f00e400 | uint32(64-bits)<<16 | uint32(n)<<5 | uint32(d), fmt.Sprintf("scvtf v%d.4s, v%d.4s, #%d", d, n, bits)
+}
+
 // fill sets all bytes of d to b.
 func fill(d vec, b uint8) (uint32, string) {
 	return 0x4f00e400 | uint32(b>>5)<<16 | uint32(b&31)<<5 | uint32(d), fmt.Sprintf("movi v%d.16b, #%d", d, b)

@@ -39,6 +39,10 @@ func encodings() []string {
 		is(dupWord(1, 18, i))
 	}
 	is(dupRegister(1, 18))
+	is(lookup(1, 18, 31))
+	for _, bits := range []int{1, 25, 32} {
+		is(fixed(1, 18, bits))
+	}
 	for _, b := range []uint8{0x0f, 0x80, 0xff} {
 		is(fill(1, b))
 	}

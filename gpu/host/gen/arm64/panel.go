@@ -18,6 +18,7 @@ const (
 	colsLeft gen = 19
 	group    gen = 20
 	steps    gen = 21
+	constant gen = 22
 	firstSum vec = 16
 )
 
@@ -65,19 +66,21 @@ func widen(a *assembly, from gen, to vec) {
 
 func product(a *assembly, f base.Func) {
 	if f.Int8 {
-		mulInt8(a, f.Coding.Bits(), f.Rows)
+		mulInt8(a, f)
 	} else {
-		mulFloat(a, f.Coding.Bits(), f.Rows)
+		mulFloat(a, f)
 	}
 }
 
 // mulInt8 multiplies a panel of codes by n rows of int8. The 16 rows of W are lanes of four
 // vectors; one instruction adds the products of four inputs in each lane. It takes codes as signed
 // numbers, so 128 is subtracted from 8-bit codes and 128 times the sum of the group's inputs is
-// added. The sums are exact, so they may be split among registers to hide latency.
-func mulInt8(a *assembly, bits, n int) {
+// added. The sums are exact, so they may be split among registers to hide latency. Codes that do
+// not stand for themselves are looked up in a table of whole steps.
+func mulInt8(a *assembly, f base.Func) {
+	bits, n := f.Coding.Bits(), f.Rows
 	// x, raw and code are four each; whole is one a row
-	const x, raw, code, whole, mask, ones vec = 0, 4, 8, 8, 12, 13
+	const x, raw, code, whole, mask, ones, step, table, least vec = 0, 4, 8, 8, 12, 13, 13, 14, 15
 	split := max(1, 4/n)
 	sum := func(part, r, v int) vec { return firstSum + vec((part*n+r)*4+v) }
 	beginPanel(a, n)
@@ -90,6 +93,11 @@ func mulInt8(a *assembly, bits, n int) {
 		a.word(fill(ones, 1))
 	} else {
 		a.word(fill(mask, 1<<bits-1))
+	}
+	if !f.Coding.Itself() {
+		a.wholes(f.Coding, table, constant)
+		a.steps(f.Coding, step, constant)
+		a.leastPower(least, constant)
 	}
 	eachGroup(a, func() {
 		for i := range vec(4 * n * split) {
@@ -108,14 +116,19 @@ func mulInt8(a *assembly, bits, n int) {
 					a.word(sdot.three(whole+vec(r), x+vec(r), ones))
 				}
 			}
-			for step := range 4 { // four inputs; a chunk of codes has 32/bits
-				if step%(8/bits) == 0 {
+			for part := range 4 { // four inputs; a chunk of codes has 32/bits
+				if part%(8/bits) == 0 {
 					a.take(codes, raw, raw+1, raw+2, raw+3)
 				}
-				from := signed(a, bits, step%(8/bits), raw, code, mask)
+				from := signed(a, bits, part%(8/bits), raw, code, mask)
+				if !f.Coding.Itself() {
+					for v := range vec(4) {
+						a.word(lookup(from+v, table, from+v))
+					}
+				}
 				for r := range n {
 					for v := range 4 {
-						a.word(sdotElement.element(sum(step%split, r, v), from+vec(v), x+vec(r), step))
+						a.word(sdotElement.element(sum(part%split, r, v), from+vec(v), x+vec(r), part))
 					}
 				}
 			}
@@ -129,8 +142,16 @@ func mulInt8(a *assembly, bits, n int) {
 				addWhole(a, whole+vec(r), sum(0, r, 0))
 			}
 		}
-		widen(a, scales, 0)
-		widen(a, biases, 4)
+		if powers(f) {
+			widenPowers(a, scales, 0, least)
+			for v := range vec(4) { // those of whole steps
+				a.word(fmulElement.element(4+v, v, step, 1))
+				a.word(fmulElement.element(v, v, step, 0))
+			}
+		} else {
+			widen(a, scales, 0)
+			widen(a, biases, 4)
+		}
 		for r := range n {
 			scaleInt8(a, r, sum(0, r, 0))
 		}
@@ -188,21 +209,30 @@ func scaleInt8(a *assembly, r int, sum vec) {
 }
 
 // mulFloat multiplies a panel of codes by n rows of float32. Weights are code·scale + bias, rounded
-// once. The products of a group's inputs are added in order, each fused with its sum, then the
-// groups' sums are added.
-func mulFloat(a *assembly, bits, n int) {
-	// x, scale and bias are four each
-	const x, raw, mask, code, weight, scale, bias vec = 0, 4, 5, 6, 7, 8, 12
+// once, or a code's value times the scale. The products of a group's inputs are added in order,
+// each fused with its sum, then the groups' sums are added.
+func mulFloat(a *assembly, f base.Func) {
+	bits, n := f.Coding.Bits(), f.Rows
+	// x, scale and bias are four each; without biases the table and the least scale are there
+	const x, raw, mask, code, weight, scale, bias, table, least vec = 0, 4, 5, 6, 7, 8, 12, 12, 13
 	sum := func(r int, v vec) vec { return firstSum + vec(4*r) + v }
 	beginPanel(a, n)
 	a.ins("MOVD", imm(1<<bits-1), steps)
 	a.word(dupRegister(mask, steps))
+	if !f.Coding.Itself() {
+		a.values(f.Coding, table, constant)
+		a.leastPower(least, constant)
+	}
 	eachGroup(a, func() {
 		for i := range vec(4 * n) {
 			a.zero(firstSum + i)
 		}
-		widen(a, scales, scale)
-		widen(a, biases, bias)
+		if powers(f) {
+			widenPowers(a, scales, scale, least)
+		} else {
+			widen(a, scales, scale)
+			widen(a, biases, bias)
+		}
 		a.ins("MOVD", field("groupBytes", 0), steps)
 		a.ins("LSR", imm(6), steps)
 		a.loop(steps, func() { // a chunk of codes
@@ -221,9 +251,14 @@ func mulFloat(a *assembly, bits, n int) {
 						if j < 3 || (part+1)*bits < 8 {
 							a.word(and.three(code, from, mask))
 						}
-						a.word(ucvtf.two(code, code))
-						a.word(orr.three(weight, bias+v, bias+v))
-						a.word(fmla.three(weight, code, scale+v))
+						if f.Coding.Itself() {
+							a.word(ucvtf.two(code, code))
+							a.word(orr.three(weight, bias+v, bias+v))
+							a.word(fmla.three(weight, code, scale+v))
+						} else {
+							a.value(f.Coding, weight, code, table)
+							a.word(fmul.three(weight, weight, scale+v))
+						}
 						for r := range n {
 							a.word(fmlaElement.element(sum(r, v), weight, x+vec(r), j))
 						}

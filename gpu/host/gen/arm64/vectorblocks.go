@@ -10,7 +10,7 @@ import (
 func dequantise(a *assembly, f base.Func) {
 	bits := f.Coding.Bits()
 	const dst, words, scales, biases, n, group, wordStride, groupStride, left, t gen = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-	const mask, scale, bias, word, shift vec = 16, 17, 18, 19, 20 // shifts to V23
+	const mask, scale, bias, word, shift, table, least, sign, signs vec = 16, 17, 18, 19, 20, 24, 25, 26, 27 // shifts to V23
 	vectors := 32 / bits / 4
 	a.base("dst", dst)
 	a.length("dst", n)
@@ -27,15 +27,28 @@ func dequantise(a *assembly, f base.Func) {
 	}
 	a.ins("MOVD", imm(1<<bits-1), t)
 	a.word(dupRegister(mask, t))
+	if powers(f) {
+		a.values(f.Coding, table, t)
+		a.leastPower(least, t)
+		a.ins("MOVD", imm(1<<31), t)
+		a.word(dupRegister(signs, t))
+	}
 	groups := a.label()
-	for _, s := range []struct {
-		from gen
-		to   vec
-	}{{scales, scale}, {biases, bias}} {
-		a.ins("MOVHU", at(s.from, 0), t)
-		a.ins("LSL", imm(16), t)
-		a.word(dupRegister(s.to, t))
-		a.ins("ADD", groupStride, s.from)
+	if powers(f) {
+		a.ins("MOVBU", at(scales, 0), t)
+		a.word(dupRegister(scale, t))
+		power(a, scale, least)
+		a.ins("ADD", groupStride, scales)
+	} else {
+		for _, s := range []struct {
+			from gen
+			to   vec
+		}{{scales, scale}, {biases, bias}} {
+			a.ins("MOVHU", at(s.from, 0), t)
+			a.ins("LSL", imm(16), t)
+			a.word(dupRegister(s.to, t))
+			a.ins("ADD", groupStride, s.from)
+		}
 	}
 	a.ins("MOVD", group, left)
 	wordsLoop := a.label()
@@ -44,9 +57,16 @@ func dequantise(a *assembly, f base.Func) {
 	for i := range vec(vectors) {
 		a.word(ushl.three(i, word, shift+i))
 		a.word(and.three(i, i, mask))
-		a.word(ucvtf.two(i, i))
-		a.word(fmul.three(i, i, scale))
-		a.word(fadd.three(i, i, bias))
+		if powers(f) {
+			a.word(shlWords.shift(sign, i, 28)) // zero has one, too
+			a.value(f.Coding, i, i, table)
+			a.word(bit.three(i, sign, signs))
+			a.word(fmul.three(i, i, scale))
+		} else {
+			a.word(ucvtf.two(i, i))
+			a.word(fmul.three(i, i, scale))
+			a.word(fadd.three(i, i, bias))
+		}
 		a.put(dst, i)
 	}
 	a.ins("ADD", wordStride, words)
