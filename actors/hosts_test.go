@@ -308,7 +308,7 @@ func TestHostsRefused(t *testing.T) {
 		{"no room", impostor(t, frame.AppendWelcome(nil, frame.Room{})), "do not fit together"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log syncBuffer
+			var log testenv.Log
 			cfg := asksHosts(dir, tc.addr)
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			e := open(t, cfg)
@@ -355,24 +355,6 @@ func impostor(t *testing.T, says []byte) string {
 		all.Wait()
 	})
 	return l.Addr().String()
-}
-
-// syncBuffer is a buffer for many goroutines.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // TestHostileEngines send a host what no engine sends: each loses its connection, and an engine

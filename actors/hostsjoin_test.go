@@ -63,9 +63,9 @@ func TestHostsJoin(t *testing.T) {
 		host, engine secrets.Files
 	}{{"a token", secrets.Files{TokenFile: token}, secrets.Files{}}, {"TLS", byTLS, a.files("engine", time.Hour)}} {
 		t.Run(tc.name, func(t *testing.T) {
-			var firstLog, wrongLog syncBuffer
+			var firstLog, wrongLog testenv.Log
 			cfg := expert.Config{Model: dir, Device: device(t, 1), Secrets: tc.host}
-			start := func(log *syncBuffer, token string, join ...string) (string, func()) {
+			start := func(log *testenv.Log, token string, join ...string) (string, func()) {
 				cfg := cfg
 				if cfg.Join = join; log != nil {
 					cfg.Logger = slog.New(slog.NewTextHandler(log, nil))

@@ -22,6 +22,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors/remote/secrets"
 	"github.com/moeflux/moeflux-actor/internal/durable"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // authority makes certificates.
@@ -105,7 +106,7 @@ func TestHostsTLS(t *testing.T) {
 		{"of a host elsewhere", ours.files("far", time.Hour, "10.0.0.2"), ours.files("engine3", time.Hour), "its certificate is not for 127.0.0.1; make one for the name or address that engines dial", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log, hostLog syncBuffer
+			var log, hostLog testenv.Log
 			cfg := asksHosts(dir, expertHost(t, expert.Config{Model: dir, Secrets: tc.host, Logger: slog.New(slog.NewTextHandler(&hostLog, nil))}))
 			cfg.HostsCert, cfg.HostsKey, cfg.HostsCA = tc.engine.Cert, tc.engine.Key, tc.engine.CA
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // TestInfoInLog logs an engine: one line names the model and how it runs, and not the pointers of
@@ -18,8 +19,8 @@ func TestInfoInLog(t *testing.T) {
 		if got, want := e.Info().Name, filepath.Base(dir); got != want || e.Info().Arch != e.Model().Arch {
 			t.Errorf("the model is called %q, of %q, want %q", got, e.Info().Arch, want)
 		}
-		var log logBuffer
-		log.logger().Info("opened", "engine", e)
+		var log testenv.Log
+		log.Logger().Info("opened", "engine", e)
 		text := log.String()
 		for _, want := range []string{"engine.model=" + filepath.Base(dir), "engine.arch=qwen3_5_moe", "engine.device=", "engine.expert_io=" + string(mode), "engine.context="} {
 			if !strings.Contains(text, want) {

@@ -11,16 +11,17 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // profiled opens a model with a profile, holds a conversation and closes. It returns the text, the
 // bytes that were read for a warm start before the conversation, and the log.
 func profiled(t *testing.T, model, path string, warm bool) (ids []int32, warmBytes int64, text string) {
 	t.Helper()
-	var log logBuffer
+	var log testenv.Log
 	// too few slots for all experts, or they would be filled without a profile, too
 	e, err := actors.Open(context.Background(), actors.Config{
-		Model: model, Device: device(t, 2), ExpertIO: actors.ExpertIOBuffered, Profile: path, Logger: log.logger(), ExpertMemory: 1 << 17, WaveSlots: 4,
+		Model: model, Device: device(t, 2), ExpertIO: actors.ExpertIOBuffered, Profile: path, Logger: log.Logger(), ExpertMemory: 1 << 17, WaveSlots: 4,
 	})
 	if err != nil {
 		t.Fatal(err)

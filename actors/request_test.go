@@ -9,6 +9,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -18,9 +19,9 @@ import (
 func TestMessagesFromOutside(t *testing.T) {
 	ctx := context.Background()
 	system := quietSystem(t)
-	var log logBuffer
+	var log testenv.Log
 	e, err := actors.Spawn(ctx, system, actors.Config{
-		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOBuffered, WaveSlots: 3, Logger: log.logger(),
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOBuffered, WaveSlots: 3, Logger: log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

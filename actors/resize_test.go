@@ -1,46 +1,24 @@
 package actors_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 )
-
-// logBuffer is a log that several goroutines may write.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 // TestResizeSlots takes slots away and gives them back between tokens: figures, log and answers say
 // how many there are, the text stays the same, and without room there are more misses.
 func TestResizeSlots(t *testing.T) {
 	ctx := context.Background()
-	var log logBuffer
-	cfg := actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered, WaveSlots: 3, Logger: log.logger()}
+	var log testenv.Log
+	cfg := actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), ExpertIO: actors.ExpertIOBuffered, WaveSlots: 3, Logger: log.Logger()}
 	e := open(t, cfg)
 	most := e.Info().Slots
 	s := sequence(t, e)

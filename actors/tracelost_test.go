@@ -14,6 +14,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // lateProcessor holds up the first span that ends until it is released.
@@ -39,13 +40,13 @@ func (p *lateProcessor) OnEnd(sdktrace.ReadOnlySpan) {
 // is lost, however long the processor hangs.
 func TestTraceSaysWhatIsLost(t *testing.T) {
 	for _, memory := range []int64{64 << 10, 0} {
-		var log logBuffer
+		var log testenv.Log
 		p := &lateProcessor{reached: make(chan struct{}), release: make(chan struct{})}
 		rec := tracetest.NewInMemoryExporter()
 		tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p), sdktrace.WithSyncer(rec))
 		e, err := actors.Open(context.Background(), actors.Config{
 			Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 17, WaveSlots: 2,
-			Tracer: tp, RecordMemory: memory, Logger: log.logger(),
+			Tracer: tp, RecordMemory: memory, Logger: log.Logger(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -111,10 +112,10 @@ func (b badProcessor) OnEnd(sdktrace.ReadOnlySpan) {
 // and Close returns.
 func TestBadExporter(t *testing.T) {
 	for _, hang := range []chan struct{}{nil, make(chan struct{})} {
-		var log logBuffer
+		var log testenv.Log
 		tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(badProcessor{hang: hang}))
 		cfg := actors.Config{
-			Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOMmap, Tracer: tp, Logger: log.logger(),
+			Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 1), ExpertIO: actors.ExpertIOMmap, Tracer: tp, Logger: log.Logger(),
 		}
 		e, err := actors.Open(context.Background(), cfg)
 		if err != nil {

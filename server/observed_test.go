@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -19,6 +17,7 @@ import (
 
 	moeflux "github.com/moeflux/moeflux-actor"
 	"github.com/moeflux/moeflux-actor/internal/scripted"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/server/access"
 	"github.com/moeflux/moeflux-actor/server/api"
 	"github.com/moeflux/moeflux-actor/server/models"
@@ -235,36 +234,16 @@ func TestTracePassesOn(t *testing.T) {
 	}
 }
 
-// lines is a log in JSON.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(b)
-}
-
-func (l *lines) logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-func (l *lines) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
-
 // The log has a line for each request with its figures, and no word of what was asked or answered,
 // in whatever way a request ends.
 func TestAccessLog(t *testing.T) {
-	var log lines
-	m := demoModel(t, func(c *moeflux.Config) { c.Logger = log.logger() })
+	var log testenv.Log
+	m := demoModel(t, func(c *moeflux.Config) {
+		c.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
 	const secret = "zanzibar"
 	s := watched(t, m, func(o *Options) {
-		o.Logger = log.logger()
+		o.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Keys = []access.Key{{Secret: "sk-first-first", Name: "me"}}
 	})
 	chat := fmt.Sprintf(`"messages":[{"role":"user","content":"func %s() error {"}]`, secret)
@@ -289,7 +268,7 @@ func TestAccessLog(t *testing.T) {
 		if json.Unmarshal(w.Body.Bytes(), &reply) == nil && len(reply.Choices) > 0 && len(reply.Choices[0].Text) > 4 {
 			said = append(said, reply.Choices[0].Text)
 		}
-		if !strings.Contains(log.text(), `"id":"`+w.Header().Get("X-Request-Id")+`"`) {
+		if !strings.Contains(log.String(), `"id":"`+w.Header().Get("X-Request-Id")+`"`) {
 			t.Errorf("%s %.60s has no line in the log", tc.path, tc.body)
 		}
 	}
@@ -298,12 +277,12 @@ func TestAccessLog(t *testing.T) {
 	}
 	for _, text := range append(said, secret, "sk-first") {
 		quoted, _ := json.Marshal(text)
-		if strings.Contains(log.text(), strings.Trim(string(quoted), `"`)) {
-			t.Errorf("the log has %q:\n%s", text, log.text())
+		if strings.Contains(log.String(), strings.Trim(string(quoted), `"`)) {
+			t.Errorf("the log has %q:\n%s", text, log.String())
 		}
 	}
 	var first map[string]any
-	for line := range strings.Lines(log.text()) {
+	for line := range strings.Lines(log.String()) {
 		if strings.Contains(line, `"msg":"request"`) && first == nil {
 			if err := json.Unmarshal([]byte(line), &first); err != nil {
 				t.Fatal(err)

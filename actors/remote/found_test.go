@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,26 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/stages"
 )
-
-// lockedBuffer is a buffer for many goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // TestPlaces has a host, which nobody reaches, tell of its group. Each host gets one place, however
 // it is called, and a host that has left gives it to another when there is no other. Nobody leaves
@@ -37,7 +19,7 @@ func (b *lockedBuffer) String() string {
 func TestPlaces(t *testing.T) {
 	var mu sync.Mutex
 	var gone []int
-	var log lockedBuffer
+	var log testenv.Log
 	c := New(Config{
 		Hosts: []string{"127.0.0.1:1", "localhost:1"}, Most: 4, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Check: func(addr string) error {

@@ -1,42 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
-
-// lines is what was logged, by many goroutines.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-// has reports whether lines have all of the words.
-func (l *lines) has(words ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.all.String()) {
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
-			return true
-		}
-	}
-	return false
-}
 
 // TestHostsJoinKilled has an engine find three hosts, processes of their own, by one of them. One
 // that is killed is dialled no more once the others have taken it out of the group, and is asked
@@ -48,7 +22,7 @@ func TestHostsJoinKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { device.Close() }) // after the engines
-	var log lines
+	var log testenv.Log
 	open := func(join string) *actors.Engine {
 		e, err := actors.Open(t.Context(), actors.Config{
 			Model: dir, Device: device, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 200 << 10, HostsJoin: join, Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -108,7 +82,7 @@ func TestHostsJoinKilled(t *testing.T) {
 	hosts[2].kill()
 	until("the third is not asked", up(2))
 	same()
-	until("the third is dialled no more", func([]actors.HostStats) bool { return log.has("dialled no more", hosts[2].addr) })
+	until("the third is dialled no more", func([]actors.HostStats) bool { return log.Has("dialled no more", hosts[2].addr) })
 	hosts[2].start()
 	until("the third is asked again", func(all []actors.HostStats) bool { same(); return up(3)(all) })
 }

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // three makes a Metrics with a counter that has counted three.
@@ -105,8 +107,8 @@ func TestMetricsRefused(t *testing.T) {
 	defer c.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", c.URL+"/v1/metrics")
 	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "10")
-	var log logText
-	m := three(t, MetricsConfig{Logger: log.logger()})
+	var log testenv.Log
+	m := three(t, MetricsConfig{Logger: log.Logger()})
 	for range 3 {
 		<-refused
 	}

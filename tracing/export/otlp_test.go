@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,27 +18,9 @@ import (
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
-
-// logText is what was logged.
-type logText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logText) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // standIn is an OTLP collector over HTTP whose answer the test decides. The one that this cannot
 // show to be right, a collector's own receiver, is in internal/collectortest.
@@ -188,9 +169,9 @@ func TestOTLPFails(t *testing.T) {
 			if tc.answer == nil {
 				c.Close()
 			}
-			var log logText
+			var log testenv.Log
 			const n = 3*batchSpans + 1
-			e := open(t, Config{Mode: "otlp=" + c.URL, Logger: log.logger()})
+			e := open(t, Config{Mode: "otlp=" + c.URL, Logger: log.Logger()})
 			if d := emit(e, n); d > 10*time.Second {
 				t.Errorf("%d spans took %v", n, d)
 			}
@@ -221,8 +202,8 @@ func TestOTLPHangs(t *testing.T) {
 		return false
 	})
 	defer close(hang)
-	var log logText
-	e := open(t, Config{Mode: "otlp=" + c.URL, QueueSpans: 100, Logger: log.logger()})
+	var log testenv.Log
+	e := open(t, Config{Mode: "otlp=" + c.URL, QueueSpans: 100, Logger: log.Logger()})
 	emit(e, 100)
 	<-reached
 	if d := emit(e, 1000); d > 5*time.Second {
@@ -323,9 +304,9 @@ func TestFileOnAFullDisk(t *testing.T) {
 	if _, err := os.Stat(full); err != nil {
 		t.Skip("needs /dev/full, which Linux has")
 	}
-	var log logText
+	var log testenv.Log
 	const n = 2*batchSpans + 1
-	e := open(t, Config{Mode: "file=" + full, Logger: log.logger()})
+	e := open(t, Config{Mode: "file=" + full, Logger: log.Logger()})
 	emit(e, n)
 	s, err := shut(e, time.Minute)
 	if s.Failed != n || err == nil || !strings.Contains(err.Error(), "no space left") {

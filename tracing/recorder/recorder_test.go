@@ -9,37 +9,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
-
-// logged is a log that a test reads.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 func meta() record.Meta { return record.Meta{Program: "test", Stages: []string{"sequencer"}} }
 
 // config is that of a recorder of a fresh log, whose warnings the test reads.
-func config(bytes int) (Config, *logged) {
-	said := new(logged)
+func config(bytes int) (Config, *testenv.Log) {
+	said := new(testenv.Log)
 	return Config{
 		Log: record.NewLog(bytes), Meta: meta, Every: time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -1,8 +1,6 @@
 package host_test
 
 import (
-	"bytes"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -13,6 +11,7 @@ import (
 	expert "github.com/moeflux/moeflux-actor/actors/remote/host"
 	"github.com/moeflux/moeflux-actor/actors/remote/host/hosttest"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/fingerprint"
 	"github.com/moeflux/moeflux-actor/io/modelfiles"
 	"github.com/moeflux/moeflux-actor/io/readpool"
@@ -46,9 +45,9 @@ func TestPlacement(t *testing.T) {
 	shape := frame.Shape{Layers: len(f.Config.Layers), Experts: f.Config.NumExperts, Hidden: f.Config.HiddenSize}
 	var mu sync.Mutex
 	var read []int32
-	var log bytes.Buffer
+	var log testenv.Log
 	addr := hosttest.Serve(t, expert.WithReads(expert.Config{
-		Model: dir, Device: device(t), ExpertIO: "buffered", ExpertMemory: 1 << 20, Logger: slog.New(slog.NewTextHandler(syncWriter{&mu, &log}, nil)),
+		Model: dir, Device: device(t), ExpertIO: "buffered", ExpertMemory: 1 << 20, Logger: log.Logger(),
 	}, func(s readpool.Source) readpool.Source { return countedReads{s, &mu, &read, shape.Experts} }))
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -110,16 +109,4 @@ func TestPlacement(t *testing.T) {
 	if x, err := r.Next(); err == nil {
 		t.Errorf("a placement that goes back is answered by kind %d", x.Kind)
 	}
-}
-
-// syncWriter is a writer for many goroutines.
-type syncWriter struct {
-	mu *sync.Mutex
-	w  *bytes.Buffer
-}
-
-func (s syncWriter) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(p)
 }
