@@ -27,7 +27,7 @@ func dequantise(a *assembly, f base.Func) {
 	}
 	a.ins("MOVD", imm(1<<bits-1), t)
 	a.word(dupRegister(mask, t))
-	if powers(f) {
+	if !f.Coding.Itself() {
 		a.values(f.Coding, table, t)
 		a.leastPower(least, t)
 		a.ins("MOVD", imm(1<<31), t)
@@ -57,7 +57,7 @@ func dequantise(a *assembly, f base.Func) {
 	for i := range vec(vectors) {
 		a.word(ushl.three(i, word, shift+i))
 		a.word(and.three(i, i, mask))
-		if powers(f) {
+		if !f.Coding.Itself() {
 			a.word(shlWords.shift(sign, i, 28)) // zero has one, too
 			a.value(f.Coding, i, i, table)
 			a.word(bit.three(i, sign, signs))

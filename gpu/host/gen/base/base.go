@@ -22,9 +22,9 @@ type ISA struct {
 	// Heights are the numbers of rows of X that products of panels take, ascending from 1. A number
 	// is missing if its gain over the others was not shown: see docs/experiments.md.
 	Heights []int
-	// Usual means that there are kernels only for codes that stand for themselves and have bf16
-	// scales, and for MXFP4. Package host takes the portable ones for others.
-	Usual bool
+	// Only are the names of the codings that have kernels; nil means all. Package host takes the
+	// portable ones for others.
+	Only []string
 	// Few are the Heights of codings whose scales are neither bf16 nor powers of two: each is some
 	// two hundred lines, and such files are rarer. Every number of rows is a sum of them in which 1
 	// comes only by itself, since kernels of one row take one panel.
@@ -40,7 +40,7 @@ type ISA struct {
 var (
 	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Few: []int{1, 2, 3, 4, 6}, Ahead: true, Peak: true}
 	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Few: []int{1, 2, 4}, Ahead: true, Blocks: true}
-	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Usual: true}
+	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Only: []string{"q2", "q4", "q8", "mxfp4"}}
 )
 
 const (
@@ -109,7 +109,7 @@ const (
 // Codings returns the codings that the instruction set has kernels for.
 func (i ISA) Codings() []quant.Coding {
 	return slices.DeleteFunc(quant.Codings(), func(c quant.Coding) bool {
-		return i.Usual && (!c.Itself() || c.ScaleBytes() != 2) && c != quant.MXFP4.Coding()
+		return i.Only != nil && !slices.Contains(i.Only, c.String())
 	})
 }
 
