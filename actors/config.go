@@ -160,9 +160,9 @@ type Config struct {
 	// bits; one that does not is not asked. Whatever happens to one, its experts are had from
 	// another or from the disk, and no result changes by a bit. "" means none.
 	Hosts string
-	// HostsJoin names more expert hosts, host:port, separated by commas, or a file of them, and has
-	// each asked which others are in its group. All of them are asked, as those that are named;
-	// hosts that join later are found, and those that leave for good are forgotten. "" means none.
+	// HostsJoin names more expert hosts: host:port, separated by commas, or a file of them. Each
+	// tells the engine which others are in its group, and the engine uses them all: also those that
+	// join later, and no longer those that have left. "" means none.
 	HostsJoin string
 	// HostPatience is how long a host may be silent before what it was asked goes another way. 0
 	// means 250ms. Too short takes a host that is busy for one that is gone.

@@ -46,10 +46,10 @@ func (c *Config) hostAddrs() (addrs []string, err error) {
 		}
 	}
 	if len(addrs) > expertio.MaxHosts {
-		return nil, fmt.Errorf("actors: Config.Hosts names %d hosts; there can be %d at most", len(addrs), expertio.MaxHosts)
+		return nil, fmt.Errorf("actors: Config.Hosts and Config.HostsJoin name %d hosts; there can be %d at most", len(addrs), expertio.MaxHosts)
 	}
 	if len(addrs) > 0 && c.Resident == ResidentOn {
-		return nil, fmt.Errorf("actors: Config.Resident is on, and Config.Hosts names expert hosts; leave one of them out")
+		return nil, fmt.Errorf("actors: Config.Resident is on, and Config.Hosts or Config.HostsJoin names expert hosts; leave one of them out")
 	}
 	return addrs, nil
 }

@@ -11,10 +11,9 @@ import (
 )
 
 // found is which hosts an engine asks: those of Config.Hosts and, if Config.Most says so, those
-// that they and their like tell of. Each has a place, by whose number expert-IO names it. A host
-// that is no more in any group has its place until its connection has ended, and gives it up then.
-// As long as no host tells of a group nobody gives up a place: it may be this machine's network
-// that is cut.
+// that these tell of. Each has a place, by whose number expert-IO names it. A host that is no
+// longer in any group keeps its place until its connection has ended. As long as no host tells of a
+// group, all keep their places: this machine's own network may be cut.
 type found struct {
 	c *Client
 	// places have the host that is there or was there last. They are set with mu held.
@@ -71,7 +70,7 @@ func (f *found) start(l *link) {
 		if f.c.done.Err() != nil {
 			return
 		}
-		f.c.cfg.Log.Info("an expert host is dialled no more", "host", l.addr)
+		f.c.cfg.Log.Info("an expert host has left its group and is no longer dialled", "host", l.addr)
 		f.c.cfg.Send(stages.ExpertIO, &stages.HostChanged{Host: l.host, Gone: true})
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -76,7 +76,7 @@ func (l *link) run() {
 	}
 }
 
-// stop has the host dialled no more, and ends the connection, if there is one.
+// stop ends the dialling of the host, and its connection, if there is one.
 func (l *link) stop() {
 	l.end()
 	l.mu.Lock()

@@ -18,8 +18,8 @@ type hostCmd struct {
 	Dir  string `arg:"" placeholder:"DIR|FILE.gguf" help:"The packed model directory or GGUF file: the same as that of the engines."`
 	Addr string `default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Where to listen. Port 0 picks one. Default: 127.0.0.1:8090, which this machine alone reaches. Others need TLS."`
 
-	Join      string `placeholder:"LIST|FILE" help:"Joins the group of hosts that these are in, host:port, separated by commas, or a file with one on each line: engines that know one host (--hosts-join) find all. Hosts of several machines need --token-file for that, or --insecure. They also talk by UDP, at the same port. Default: none, but others may join this host."`
-	Advertise string `placeholder:"HOST:PORT" help:"The address at which engines and other hosts of the group dial this one. Default: that of --addr."`
+	Join      string `placeholder:"LIST|FILE" help:"Join the group of these hosts: host:port, separated by commas, or a file with one on each line. An engine that knows one host of a group (--hosts-join) finds all of them. On several machines hosts need --token-file for that, or --insecure; they also use UDP, at the same port. Default: none, though other hosts may join this one."`
+	Advertise string `placeholder:"HOST:PORT" help:"The address at which engines and other hosts of the group reach this one. Default: that of --addr."`
 
 	TLSCert   string `name:"tls-cert" placeholder:"FILE" help:"The certificate of the host, in PEM."`
 	TLSKey    string `name:"tls-key" placeholder:"FILE" help:"The key of that certificate, in PEM."`

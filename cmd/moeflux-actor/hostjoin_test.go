@@ -13,7 +13,7 @@ import (
 )
 
 // TestHostsJoinKilled has an engine find three hosts, processes of their own, by one of them. One
-// that is killed is dialled no more once the others have taken it out of the group, and is asked
+// that is killed is no longer dialled once the others have taken it out of the group, and is asked
 // again when it has come back at its address. The bits are those of an engine alone.
 func TestHostsJoinKilled(t *testing.T) {
 	dir := mustInspect(t).Dir
@@ -82,7 +82,7 @@ func TestHostsJoinKilled(t *testing.T) {
 	hosts[2].kill()
 	until("the third is not asked", up(2))
 	same()
-	until("the third is dialled no more", func([]actors.HostStats) bool { return log.Has("dialled no more", hosts[2].addr) })
+	until("the third is no longer dialled", func([]actors.HostStats) bool { return log.Has("no longer dialled", hosts[2].addr) })
 	hosts[2].start()
 	until("the third is asked again", func(all []actors.HostStats) bool { same(); return up(3)(all) })
 }
