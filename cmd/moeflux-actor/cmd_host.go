@@ -98,7 +98,11 @@ func (c *hostCmd) join(keys *secrets.Files) (addrs []string, err error) {
 	}
 	if len(addrs) > 0 || c.Advertise != "" {
 		if err := host.CheckAdvertise(c.Addr, c.Advertise); err != nil {
-			return nil, process.Usagef("--advertise: %v", err)
+			at := "--addr"
+			if c.Advertise != "" {
+				at = "--advertise"
+			}
+			return nil, process.Usagef("%s: %v", at, err)
 		}
 	}
 	if len(addrs) == 0 {
