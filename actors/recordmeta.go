@@ -54,7 +54,7 @@ func (e *Engine) setUp(cfg Config) record.Engine {
 	i := &e.info
 	ahead := i.lookAhead(cfg, e.model)
 	return record.Engine{
-		Slots: i.Slots, Hosts: e.hosts.Addrs(), WaveSlots: i.WaveSlots, RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, QueuedReads: queuedReads * i.ReadWorkers,
+		Slots: i.Slots, SlotParts: i.plan.Parts, Borders: e.borders, Hosts: e.hosts.Addrs(), WaveSlots: i.WaveSlots, RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, QueuedReads: queuedReads * i.ReadWorkers,
 		LastToken: i.lastToken(), NextGate: i.nextGate(), Ahead: i.PrefetchLayers, AheadRows: ahead.rows,
 		ScoresAhead: ahead.gates, ScoresAheadRows: ahead.gateRows, FirstRouted: ahead.first,
 		ChunkRows: i.ChunkRows, StepsInFlight: i.StepsInFlight, PromptShare: i.PromptShare, Preempts: preempts(cfg.Device), Profile: cfg.Profile != "",

@@ -84,7 +84,7 @@ func embed(s *setup, f quant.Format, cols int, tokens []int32) {
 		for i := range cols {
 			at := int(t)*cols + i
 			want = append(want, values[at])
-			limit = append(limit, dequantTolerance*magnitudes[at])
+			limit = append(limit, dequantTolerance*magnitudes[at]+tiny)
 		}
 	}
 	y.expect(want, limit)

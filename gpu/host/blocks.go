@@ -12,15 +12,16 @@ import (
 //	y[r] = Σ_g (Σ_i q[i]·x[r][i])·(scale[g]·s[r]) + bias[g]·S[r]   over the groups g of inputs i
 //
 // where s is the group's scale and S is s times the sum of its int8. Groups whose numbers are equal
-// modulo 8 are added up in ascending order, in a lane of y. Of blocks of 256 it is
+// modulo 8 are added up in ascending order, in a lane, and the lanes at the end, see sumLanes. Of
+// blocks of 256 it is
 //
 //	y[r] = Σ_b (Σ_i q[i]·x[r][i]·scale[i/16])·(d[b]·s[r]) - (Σ_k minimum[k]·T[k])·(dmin[b]·s[r])
 //
-// where b are blocks, i their inputs, and T[k] sums 16 int8. Inputs 4j to 4j+3 of each 32, and the
-// minima 2j and 2j+1, belong to lane j of y, in which blocks are added up in ascending order.
+// over the blocks b in ascending order, where i are their inputs, and T[k] sums 16 int8. Formats
+// that are not Biased have their minima, if any, subtracted from the sum of products.
 //
-// Sums of integers are exact, every other step is rounded, and the lanes are added up at the end,
-// so all variants give the same bits. The generator knows the offsets of the fields.
+// Sums of integers are exact and every other step is rounded, so all variants give the same bits.
+// The generator knows the offsets of the fields.
 type blockArgs struct {
 	codes unsafe.Pointer // int8 [cols]
 	// Of blocks of 32 float32 [cols/32] each, biases only if the format has them; of blocks of 256
@@ -30,10 +31,10 @@ type blockArgs struct {
 	rows           int // of X, up to blockTile
 	// x are rows of X, see rounded: in groups of 32, or of 256.
 	x [blockTile]unsafe.Pointer
-	y [blockTile][blockLanes]float32
+	y [blockTile]float32
 }
 
-// blockLanes is how many sums there are side by side.
+// blockLanes is how many sums of blocks of 32 there are side by side.
 const blockLanes = 8
 
 // blockTile is the most rows of X that a blockKernel takes.
@@ -45,8 +46,8 @@ type blockKernel func(a *byte)
 
 // blockKind tells formats of blocks apart as far as products are concerned.
 type blockKind struct {
-	group  int  // 16 or 32
-	biased bool // or, of products of blocks of 256, with minima
+	group  int // 16 or 32
+	biased bool
 }
 
 // blockTable is a variant's kernels: of blocks of 32, biased or not, and of blocks of 256.
@@ -57,12 +58,17 @@ type blockTable struct {
 	// of groups, at least one. of are s and S of the groups, and less is Least, negated. nil: there
 	// are no such kernels.
 	arrange func(dst, x, of *byte, eights, less int)
+	// fours is what products of one row of blocks of 256 whose codes have a table take in place of
+	// sums of 16: of each four inputs the sum times less. nil: they take what arrangeHalves makes.
+	fours func(dst, x *byte, fours, less int)
+	// stripes are the functions for stripes, see stripeArgs; nil: there are none.
+	stripes *stripeKernels
 }
 
 // of returns the kernel for a format.
 func (t *blockTable) of(b *quant.Block) blockKernel {
 	if b.Len == wholeGroup {
-		return t.whole[blockKind{b.Group, !b.Signed()}]
+		return t.whole[blockKind{b.Group, b.Biased}]
 	}
 	if b.Biased {
 		return t.short[1]
@@ -75,20 +81,18 @@ var portableBlocks = func() (t blockTable) {
 		t.short[i] = func(a *byte) { portableShort((*blockArgs)(unsafe.Pointer(a)), i == 1) }
 	}
 	t.whole = map[blockKind]blockKernel{}
-	for _, k := range []blockKind{{16, true}, {32, false}, {32, true}} {
-		t.whole[k] = func(a *byte) { portableWhole((*blockArgs)(unsafe.Pointer(a)), k.biased) }
+	for _, k := range []blockKind{{16, false}, {16, true}, {32, false}, {32, true}} {
+		t.whole[k] = func(a *byte) { portableWhole((*blockArgs)(unsafe.Pointer(a)), k) }
 	}
 	return t
 }()
 
 // portableShort is the definition for blocks of 32.
 func portableShort(a *blockArgs, biased bool) {
-	for r := range a.rows {
-		a.y[r] = [blockLanes]float32{}
-	}
 	codes, groups := unsafe.Slice((*int8)(a.codes), a.cols), a.cols/32
 	scales := unsafe.Slice((*float32)(a.scales), groups)
 	for r := range a.rows {
+		var lanes [blockLanes]float32
 		x := unsafe.Slice((*int8)(a.x[r]), a.cols)
 		of := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*groups)
 		for g := range groups {
@@ -96,36 +100,41 @@ func portableShort(a *blockArgs, biased bool) {
 			if biased {
 				part += float32(unsafe.Slice((*float32)(a.biases), groups)[g] * of[2*g+1])
 			}
-			a.y[r][g%blockLanes] += part
+			lanes[g%blockLanes] += part
 		}
+		a.y[r] = sumLanes(&lanes)
 	}
 }
 
 // portableWhole is the definition for blocks of 256.
-func portableWhole(a *blockArgs, biased bool) {
+func portableWhole(a *blockArgs, kind blockKind) {
+	minima := kind.biased || kind.group == 16 // else codes have a sign
 	codes, blocks := unsafe.Slice((*int8)(a.codes), a.cols), a.cols/wholeGroup
 	wholes := unsafe.Slice((*quant.Whole)(a.scales), blocks)
 	for r := range a.rows {
-		a.y[r] = [blockLanes]float32{}
+		y := float32(0)
 		x := unsafe.Slice((*int8)(a.x[r]), a.cols)
 		of := unsafe.Slice((*float32)(unsafe.Add(a.x[r], a.cols)), 2*blocks)
 		sums := unsafe.Slice((*int16)(unsafe.Add(a.x[r], a.cols+8*blocks)), a.cols/16)
 		for b := range wholes {
 			w := &wholes[b]
-			for j := range blockLanes {
-				total := int32(0)
-				for k := range wholeGroup / 32 {
-					at := wholeGroup*b + 32*k + 4*j
-					total += dotCodes(codes[at:at+4], x[at:]) * int32(w.Scales[2*k+j/4])
+			total, least := int32(0), int32(0)
+			for k := range wholeGroup / 16 {
+				at := wholeGroup*b + 16*k
+				total += dotCodes(codes[at:at+16], x[at:]) * int32(w.Scales[k])
+				if minima {
+					least += int32(w.Minima[k]) * int32(sums[16*b+k])
 				}
-				part := float32(float32(total) * float32(w.D*of[2*b]))
-				if biased {
-					least := int32(w.Minima[2*j])*int32(sums[16*b+2*j]) + int32(w.Minima[2*j+1])*int32(sums[16*b+2*j+1])
-					part -= float32(float32(least) * float32(w.DMin*of[2*b]))
-				}
-				a.y[r][j] += part
 			}
+			if !kind.biased {
+				y += float32(float32(total-least) * float32(w.D*of[2*b]))
+				continue
+			}
+			part := float32(float32(total) * float32(w.D*of[2*b]))
+			part -= float32(float32(least) * float32(w.DMin*of[2*b]))
+			y += part
 		}
+		a.y[r] = y
 	}
 }
 
@@ -138,8 +147,8 @@ func dotCodes(q, x []int8) (dot int32) {
 	return dot
 }
 
-// rowArgs is what the kernels of one row of X compute: blockArgs, for rows of W as they are stored,
-// with the lanes added up. The generator knows the offsets of the fields.
+// rowArgs is what the kernels of one row of X compute: blockArgs, for rows of W as they are stored.
+// The generator knows the offsets of the fields.
 type rowArgs struct {
 	w    unsafe.Pointer // the rows
 	rows int            // how many
@@ -164,10 +173,16 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 	s.row = rowArgs{w: unsafe.Pointer(&w.row(o0)[0]), rows: o1 - o0, blocks: w.cols / wholeGroup, y: unsafe.Pointer(&y[o0:o1][0])}
 	if b.Len == wholeGroup {
 		s.row.x, s.row.of = unsafe.Pointer(&x[0]), unsafe.Pointer(&x[w.cols])
-		if b.Table != nil {
+		s.row.sums = unsafe.Pointer(&x[w.cols+8*s.row.blocks])
+		switch {
+		case b.Table == nil:
+		case k.blocks.fours != nil:
+			sums := growBytes(&s.arranged, w.cols)
+			k.blocks.fours(&sums[0], &x[0], w.cols/64, -int(b.Unsigned()))
+			s.row.sums = unsafe.Pointer(&sums[0])
+		default:
 			s.row.x = unsafe.Pointer(&arrangeHalves(growBytes(&s.arranged, 2*w.cols), x)[0])
 		}
-		s.row.sums = unsafe.Pointer(&x[w.cols+8*s.row.blocks])
 	} else {
 		mem := growBytes(&s.arranged, arrangedBytes(w.cols))
 		k.arrangeRow(s, mem, w.cols, x, b)
@@ -196,7 +211,7 @@ func arrangeHalves(dst, x []byte) []byte {
 	return dst
 }
 
-// sumLanes adds up the lanes of a row of X.
+// sumLanes adds up the lanes of a row of X in blocks of 32.
 func sumLanes(y *[blockLanes]float32) float32 {
 	return ((y[0] + y[4]) + (y[2] + y[6])) + ((y[1] + y[5]) + (y[3] + y[7]))
 }
@@ -212,6 +227,7 @@ type blockScratch struct {
 	// See kernels.arrangeRow and arrangeHalves: what they arrange, and the groups of the row that
 	// are not eights.
 	arranged []byte
+	stripe   stripeScratch
 	last     [wholeGroup]byte
 	of       [8 * blockLanes]byte
 	apart    []byte // rows of W, see shortApart
@@ -250,6 +266,10 @@ func (k *kernels) mulBlocks(s *blockScratch, w *matrix, o0, o1 int, in, out *row
 	if i1-i0 == 1 && k.mulOne(s, w, o0, o1, in.bytes(i0), out.floats(i0)) {
 		return
 	}
+	if k.blocks.stripes != nil && i1-i0 >= k.blocks.stripes.of(b).least && w.cols >= wholeGroup {
+		k.mulStripes(s, w, o0, o1, in, out, i0, i1)
+		return
+	}
 	if stored.many != nil && w.cols >= wholeGroup {
 		k.mulShort(s, w, o0, o1, in, out, i0, i1)
 		return
@@ -271,7 +291,7 @@ func (k *kernels) mulBlocks(s *blockScratch, w *matrix, o0, o1 int, in, out *row
 					s.point(w, j)
 					multiply((*byte)(unsafe.Pointer(a)))
 					for r := range a.rows {
-						out.floats(i + r)[o+j] = sumLanes(&a.y[r])
+						out.floats(i + r)[o+j] = a.y[r]
 					}
 				}
 			}

@@ -8,16 +8,41 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Both variants of the processor have the same functions for blocks: AVX2's, which add up in the
-// order of the definition, and convert fp16 (F16C, which all processors with AVX2 have).
+// Both variants of the processor have the same functions for blocks: AVX2's, which convert fp16,
+// too (F16C, which all processors with AVX2 have). AVX-512 has its own products of one row, of all
+// formats but Q8_0, and of many.
 
 var avx2Blocks = blockTable{
 	short: portableBlocks.short, // of rows of fewer than eight blocks
 	whole: map[blockKind]blockKernel{
-		{16, true}: wholeDotG16BiasedAVX2, {32, false}: wholeDotG32AVX2, {32, true}: wholeDotG32BiasedAVX2,
+		{16, false}: wholeDotG16AVX2, {16, true}: wholeDotG16BiasedAVX2, {32, false}: wholeDotG32AVX2, {32, true}: wholeDotG32BiasedAVX2,
 	},
 	arrange: arrangeShortAVX2,
 }
+
+// avx512Blocks is avx2Blocks with what AVX-512's products of one row need.
+var avx512Blocks = func() blockTable {
+	t := avx2Blocks
+	t.fours = foursAVX512
+	short := func(few, tile blockKernel) stripeKernel {
+		return stripeKernel{few: few, tile: tile, arrange: arrangeStripeAVX512, lanes: blockLanes, inputs: 32, least: 4}
+	}
+	whole := func(few, tile blockKernel, scale func(codes, wholes *byte, blocks int)) stripeKernel {
+		return stripeKernel{few: few, tile: tile, arrange: arrangeWholeAVX512, scale: scale, lanes: 1, inputs: wholeGroup, least: 4}
+	}
+	t.stripes = &stripeKernels{
+		short: [2]stripeKernel{short(stripeShortN4AVX512, stripeShortN8AVX512), short(stripeShortBiasedN4AVX512, stripeShortBiasedN8AVX512)},
+		whole: map[blockKind]stripeKernel{
+			{1, false}:  whole(stripeBytesN4AVX512, stripeBytesN8AVX512, scaleCodesAVX512),
+			{1, true}:   whole(stripeBytesBiasedN4AVX512, stripeBytesBiasedN8AVX512, scaleCodesBiasedAVX512),
+			{16, false}: whole(stripeWholeG16N4AVX512, stripeWholeG16N8AVX512, nil),
+			{32, false}: whole(stripeWholeG32N4AVX512, stripeWholeG32N8AVX512, nil),
+			{32, true}:  whole(stripeWholeG32BiasedN4AVX512, stripeWholeG32BiasedN8AVX512, nil),
+		},
+		transpose: transposeAVX512,
+	}
+	return t
+}()
 
 // blockFunc is what a format in blocks of several numbers has in assembly. Tables of them are
 // generated.
@@ -50,6 +75,16 @@ func withBlocks(t *codingTable) *codingTable {
 					whole(&codes[0], (*byte)(unsafe.Pointer(&wholes[0])), &row[0], len(wholes))
 				}
 			}
+		}
+	}
+	return t
+}
+
+// withOneRow returns the table with other products of one row, by the names of formats.
+func withOneRow(t *codingTable, ones map[string]blockKernel) *codingTable {
+	for c := range quant.Coding(quant.NumCodings) {
+		if one := ones[c.String()]; one != nil {
+			t[c].oneRow = one
 		}
 	}
 	return t

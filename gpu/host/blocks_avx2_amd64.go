@@ -244,6 +244,11 @@ func widenCodesG16AVX2(dst *float32, codes *int8, scales *float32, biases *float
 //go:noescape
 func oneCodesG16AVX2(codes *int8, scales *float32, biases *float32, x *float32, blocks int) (y float32)
 
+// wholeDotG16AVX2 multiplies a row of blocks of 256, in groups of 16, by rows of X. a points to a blockArgs.
+//
+//go:noescape
+func wholeDotG16AVX2(a *byte)
+
 // widenCodesG16BiasedAVX2 writes code·scale + bias, rounded once, of groups of 16 codes, at least one.
 //
 //go:noescape

@@ -1024,127 +1024,309 @@ TEXT ·oneWholeQ6KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    8(AX), BX
 
 oneWholeQ6KAVX2_row:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	MOVQ  40(AX), R8
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	MOVQ  16(AX), R9
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   16(AX), R9
+	VXORPS X1, X1, X1
+	SHRQ   $0x01, R9
+	JZ     oneWholeQ6KAVX2_one
 
-oneWholeQ6KAVX2_block:
+oneWholeQ6KAVX2_two:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
 	PREFETCHT0   4288(CX)
-	VCVTDQ2PS    Y2, Y5
-	VPMOVSXBW    192(CX), Y6
-	VPSHUFB      avx2evenThenOdd<>+0(SB), Y6, Y7
-	VPERMQ       $0xd8, Y7, Y7
-	VMULPS       Y3, Y5, Y5
-	VBROADCASTSS (DI), X3
+	PREFETCHT0   4352(CX)
+	PREFETCHT0   4416(CX)
+	PREFETCHT0   4480(CX)
+	VPMOVSXBW    192(CX), Y2
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y2, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VPSLLW       $0x05, Y2, Y2
+	VMOVDQU      128(CX), Y4
+	VMOVDQU      (CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSLLW       $0x04, Y4, Y7
+	VPAND        avx2bytes30303030<>+0(SB), Y7, Y7
+	VPOR         Y7, Y5, Y5
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   (SI), Y5, Y5
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPMADDUBSW   64(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      32(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x02, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y7, Y7
+	VPMADDUBSW   32(SI), Y6, Y4
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDUBSW   96(SI), Y7, Y4
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VMOVDQU      160(CX), Y4
+	VMOVDQU      64(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x04, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   128(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   192(SI), Y7, Y6
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      96(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x02, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y7, Y7
+	VPMADDUBSW   160(SI), Y6, Y4
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDUBSW   224(SI), Y7, Y4
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDWD     (R8), Y2, Y2
+	VPSUBD       Y2, Y5, Y5
+	VPMOVSXBW    402(CX), Y2
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y2, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VPSLLW       $0x05, Y2, Y2
+	VMOVDQU      338(CX), Y4
+	VMOVDQU      210(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x04, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   256(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPMADDUBSW   320(SI), Y7, Y7
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMOVDQU      242(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPSLLW       $0x02, Y4, Y9
+	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
+	VPOR         Y9, Y7, Y7
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y8, Y8
+	VPMADDUBSW   288(SI), Y7, Y4
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VPMADDUBSW   352(SI), Y8, Y4
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VMOVDQU      370(CX), Y4
+	VMOVDQU      274(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPSLLW       $0x04, Y4, Y9
+	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
+	VPOR         Y9, Y7, Y7
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   384(SI), Y7, Y7
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y3, Y9
+	VPMADDWD     Y9, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VPMADDUBSW   448(SI), Y8, Y7
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMOVDQU      306(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPSLLW       $0x02, Y4, Y9
+	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
+	VPOR         Y9, Y7, Y7
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y8, Y8
+	VPMADDUBSW   416(SI), Y7, Y4
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VPMADDUBSW   480(SI), Y8, Y4
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VPMADDWD     32(R8), Y2, Y2
+	VPSUBD       Y2, Y6, Y6
+	VPBROADCASTW 208(CX), X2
+	VPINSRW      $0x01, 418(CX), X2, X2
+	VCVTPH2PS    X2, X2
+	VPERMILPS    $0x88, (DI), X3
+	VMULPS       X3, X2, X2
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x000001a4, CX
+	ADDQ         $0x00000200, SI
+	ADDQ         $0x00000010, DI
+	VPUNPCKLDQ   Y6, Y5, Y3
+	VPUNPCKHDQ   Y6, Y5, Y4
+	VPADDD       Y4, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPADDD       X4, X3, X3
+	VPSHUFD      $0x4e, X3, X4
+	VPADDD       X4, X3, X3
+	VCVTDQ2PS    X3, X3
+	VMULPS       X2, X3, X3
+	VADDSS       X3, X1, X1
+	VMOVSHDUP    X3, X3
+	VADDSS       X3, X1, X1
+	DECQ         R9
+	JNZ          oneWholeQ6KAVX2_two
+
+oneWholeQ6KAVX2_one:
+	MOVQ         16(AX), R9
+	TESTQ        $0x00000001, R9
+	JZ           oneWholeQ6KAVX2_done
+	PREFETCHT0   4306(CX)
+	PREFETCHT0   4370(CX)
+	PREFETCHT0   4434(CX)
+	PREFETCHT0   4498(CX)
+	VPMOVSXBW    192(CX), Y2
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y2, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VPSLLW       $0x05, Y2, Y2
+	VMOVDQU      128(CX), Y4
+	VMOVDQU      (CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSLLW       $0x04, Y4, Y7
+	VPAND        avx2bytes30303030<>+0(SB), Y7, Y7
+	VPOR         Y7, Y5, Y5
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   (SI), Y5, Y5
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPMADDUBSW   64(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      32(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x02, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y7, Y7
+	VPMADDUBSW   32(SI), Y6, Y4
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDUBSW   96(SI), Y7, Y4
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VMOVDQU      160(CX), Y4
+	VMOVDQU      64(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x04, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   128(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   192(SI), Y7, Y6
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      96(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPSLLW       $0x02, Y4, Y8
+	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        avx2bytes30303030<>+0(SB), Y4, Y4
+	VPOR         Y4, Y7, Y7
+	VPMADDUBSW   160(SI), Y6, Y4
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDUBSW   224(SI), Y7, Y4
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDWD     (R8), Y2, Y2
+	VPSUBD       Y2, Y5, Y5
 	VPBROADCASTW 208(CX), X2
 	VCVTPH2PS    X2, X2
+	VBROADCASTSS (DI), X3
 	VMULPS       X3, X2, X2
-	VBROADCASTSS X2, Y3
-	VPSLLW       $0x05, Y6, Y6
-	VMOVDQU      128(CX), Y8
-	VMOVDQU      (CX), Y2
-	VPSRLW       $0x04, Y2, Y9
-	VPAND        Y0, Y2, Y2
-	VPAND        Y0, Y9, Y9
-	VPSLLW       $0x04, Y8, Y10
-	VPAND        avx2bytes30303030<>+0(SB), Y10, Y10
-	VPOR         Y10, Y2, Y2
-	VPAND        avx2bytes30303030<>+0(SB), Y8, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   (SI), Y2, Y2
-	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y7, Y10
-	VPMADDWD     Y10, Y2, Y2
-	VSUBPS       Y4, Y5, Y5
-	VPMADDUBSW   64(SI), Y9, Y4
-	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VADDPS       Y5, Y1, Y1
-	VMOVDQU      32(CX), Y4
-	VPSRLW       $0x04, Y4, Y5
-	VPAND        Y0, Y4, Y4
-	VPAND        Y0, Y5, Y5
-	VPSLLW       $0x02, Y8, Y9
-	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
-	VPOR         Y9, Y4, Y4
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        avx2bytes30303030<>+0(SB), Y8, Y8
-	VPOR         Y8, Y5, Y5
-	VPMADDUBSW   32(SI), Y4, Y4
-	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPMADDWD     (R8), Y6, Y4
-	VPMADDUBSW   96(SI), Y5, Y5
-	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y7, Y6
-	VPMADDWD     Y6, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VCVTDQ2PS    Y4, Y4
-	VMOVDQU      160(CX), Y5
-	VMOVDQU      64(CX), Y6
-	VPSRLW       $0x04, Y6, Y8
-	VPAND        Y0, Y6, Y6
-	VPAND        Y0, Y8, Y8
-	VPSLLW       $0x04, Y5, Y9
-	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
-	VPOR         Y9, Y6, Y6
-	VPAND        avx2bytes30303030<>+0(SB), Y5, Y9
-	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   128(SI), Y6, Y6
-	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VMULPS       Y3, Y4, Y4
-	VPMADDUBSW   192(SI), Y8, Y6
-	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VMOVDQU      96(CX), Y6
-	VPSRLW       $0x04, Y6, Y8
-	VPAND        Y0, Y6, Y6
-	VPAND        Y0, Y8, Y8
-	VPSLLW       $0x02, Y5, Y9
-	VPAND        avx2bytes30303030<>+0(SB), Y9, Y9
-	VPOR         Y9, Y6, Y6
-	VPSRLW       $0x02, Y5, Y5
-	VPAND        avx2bytes30303030<>+0(SB), Y5, Y5
-	VPOR         Y5, Y8, Y8
-	VPMADDUBSW   160(SI), Y6, Y5
-	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y7, Y6
-	VPMADDWD     Y6, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDUBSW   224(SI), Y8, Y5
-	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y7, Y6
-	VPMADDWD     Y6, Y5, Y5
-	VPADDD       Y5, Y2, Y2
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x000000d2, CX
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
-	DECQ         R9
-	JNZ          oneWholeQ6KAVX2_block
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y4, Y2, Y2
-	VADDPS       Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VMOVHLPS     X1, X1, X2
-	VADDPS       X2, X1, X1
-	VMOVSHDUP    X1, X2
-	VADDSS       X2, X1, X1
-	VMOVSS       X1, (DX)
-	ADDQ         $0x00000004, DX
-	DECQ         BX
-	JNZ          oneWholeQ6KAVX2_row
+	VPUNPCKLDQ   Y5, Y5, Y3
+	VPUNPCKHDQ   Y5, Y5, Y4
+	VPADDD       Y4, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VPADDD       X4, X3, X3
+	VPSHUFD      $0x4e, X3, X4
+	VPADDD       X4, X3, X3
+	VCVTDQ2PS    X3, X3
+	VMULPS       X2, X3, X3
+	VADDSS       X3, X1, X1
+
+oneWholeQ6KAVX2_done:
+	VMOVSS X1, (DX)
+	ADDQ   $0x00000004, DX
+	DECQ   BX
+	JNZ    oneWholeQ6KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -3800,20 +3982,21 @@ TEXT ·oneWholeQ5KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    8(AX), R8
 
 oneWholeQ5KAVX2_row:
-	MOVQ  24(AX), R9
-	MOVQ  32(AX), R10
-	MOVQ  40(AX), R11
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
-	MOVQ  16(AX), R12
+	MOVQ   24(AX), R9
+	MOVQ   32(AX), R10
+	MOVQ   40(AX), R11
+	MOVQ   16(AX), R12
+	VXORPS X5, X5, X5
+	SHRQ   $0x01, R12
+	JZ     oneWholeQ5KAVX2_one
 
-oneWholeQ5KAVX2_block:
+oneWholeQ5KAVX2_two:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
-	VCVTDQ2PS    Y6, Y9
+	PREFETCHT0   4288(CX)
+	PREFETCHT0   4352(CX)
+	PREFETCHT0   4416(CX)
 	MOVL         12(CX), R15
 	MOVQ         R15, R13
 	SHLQ         $0x1c, R13
@@ -3827,109 +4010,315 @@ oneWholeQ5KAVX2_block:
 	ANDQ         DX, R13
 	VMOVQ        R13, X1
 	VPINSRQ      $0x01, R15, X1, X1
-	VINSERTI128  $0x01, X1, Y1, Y10
-	VPSHUFB      avx2sixMinima<>+0(SB), Y10, Y11
-	VMULPS       Y7, Y9, Y9
-	VBROADCASTSS (R10), X6
-	VMOVD        (CX), X1
-	VCVTPH2PS    X1, X1
-	VMULPS       X6, X1, X1
-	VBROADCASTSS X1, Y7
-	VMOVSHDUP    X1, X1
-	VBROADCASTSS X1, Y12
-	VMOVDQU      16(CX), Y13
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y13, Y13
-	VMOVDQU      48(CX), Y6
-	VPSRLW       $0x04, Y6, Y14
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y6, Y6
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y14, Y14
-	VPSHUFB      Y13, Y0, Y15
-	VPOR         Y15, Y6, Y6
-	VPMADDUBSW   (R9), Y6, Y6
-	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y10, Y15
-	VPMADDWD     Y15, Y6, Y6
-	VSUBPS       Y8, Y9, Y9
-	VPSHUFB      Y13, Y2, Y8
-	VPOR         Y8, Y14, Y14
-	VPMADDUBSW   32(R9), Y14, Y8
-	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y10, Y14
-	VPMADDWD     Y14, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VADDPS       Y9, Y5, Y5
-	VMOVDQU      80(CX), Y8
-	VPSRLW       $0x04, Y8, Y9
+	VINSERTI128  $0x01, X1, Y1, Y6
+	VPSHUFB      avx2sixMinima<>+0(SB), Y6, Y7
+	VMOVDQU      16(CX), Y8
 	VPAND        avx2bytesf0f0f0f<>+0(SB), Y8, Y8
+	VMOVDQU      48(CX), Y9
+	VPSRLW       $0x04, Y9, Y10
 	VPAND        avx2bytesf0f0f0f<>+0(SB), Y9, Y9
-	VPSHUFB      Y13, Y3, Y14
-	VPOR         Y14, Y8, Y8
-	VPMADDUBSW   64(R9), Y8, Y8
-	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y10, Y14
-	VPMADDWD     Y14, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDWD     (R11), Y11, Y8
-	VPSHUFB      Y13, Y4, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y8, Y0, Y11
 	VPOR         Y11, Y9, Y9
-	VPMADDUBSW   96(R9), Y9, Y9
-	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y10, Y11
+	VPMADDUBSW   (R9), Y9, Y9
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y9, Y9
-	VPADDD       Y9, Y6, Y6
-	VCVTDQ2PS    Y8, Y8
-	VMOVDQU      16(CX), Y9
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y9, Y9
-	VMOVDQU      112(CX), Y11
-	VPSRLW       $0x04, Y11, Y13
+	VPSHUFB      Y8, Y2, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   32(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      80(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
 	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y13, Y13
-	VPSHUFB      Y9, Y0, Y14
-	VPOR         Y14, Y11, Y11
-	VPMADDUBSW   128(R9), Y11, Y11
-	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y10, Y14
-	VPMADDWD     Y14, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMULPS       Y12, Y8, Y8
-	VPSHUFB      Y9, Y2, Y11
-	VPOR         Y11, Y13, Y13
-	VPMADDUBSW   160(R9), Y13, Y11
-	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y10, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      144(CX), Y11
+	VPSHUFB      Y8, Y3, Y12
+	VPOR         Y12, Y10, Y10
+	VPMADDUBSW   64(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSHUFB      Y8, Y4, Y8
+	VPOR         Y8, Y11, Y11
+	VPMADDUBSW   96(R9), Y11, Y8
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VMOVDQU      16(CX), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y8, Y8
+	VMOVDQU      112(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
+	VPSHUFB      Y8, Y0, Y12
+	VPOR         Y12, Y10, Y10
+	VPMADDUBSW   128(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSHUFB      Y8, Y2, Y10
+	VPOR         Y10, Y11, Y11
+	VPMADDUBSW   160(R9), Y11, Y10
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      144(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
+	VPSHUFB      Y8, Y3, Y12
+	VPOR         Y12, Y10, Y10
+	VPMADDUBSW   192(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSHUFB      Y8, Y4, Y8
+	VPOR         Y8, Y11, Y11
+	VPMADDUBSW   224(R9), Y11, Y8
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y6, Y6
+	VPMADDWD     Y6, Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDWD     (R11), Y7, Y7
+	MOVL         188(CX), R15
+	MOVQ         R15, R13
+	SHLQ         $0x1c, R13
+	ORQ          R13, R15
+	ANDQ         BX, R15
+	MOVQ         180(CX), R13
+	MOVQ         R13, R14
+	SHRQ         $0x02, R14
+	ANDQ         SI, R14
+	ORQ          R14, R15
+	ANDQ         DX, R13
+	VMOVQ        R13, X1
+	VPINSRQ      $0x01, R15, X1, X1
+	VINSERTI128  $0x01, X1, Y1, Y6
+	VPSHUFB      avx2sixMinima<>+0(SB), Y6, Y8
+	VMOVDQU      192(CX), Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VMOVDQU      224(CX), Y11
 	VPSRLW       $0x04, Y11, Y12
 	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
 	VPAND        avx2bytesf0f0f0f<>+0(SB), Y12, Y12
-	VPSHUFB      Y9, Y3, Y13
+	VPSHUFB      Y10, Y0, Y13
 	VPOR         Y13, Y11, Y11
-	VPMADDUBSW   192(R9), Y11, Y11
-	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y10, Y13
+	VPMADDUBSW   256(R9), Y11, Y11
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y6, Y13
 	VPMADDWD     Y13, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSHUFB      Y9, Y4, Y9
-	VPOR         Y9, Y12, Y12
-	VPMADDUBSW   224(R9), Y12, Y9
-	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y10, Y10
-	VPMADDWD     Y10, Y9, Y9
+	VPSHUFB      Y10, Y2, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   288(R9), Y12, Y12
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y6, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      256(CX), Y12
+	VPSRLW       $0x04, Y12, Y13
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y12, Y12
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y13, Y13
+	VPSHUFB      Y10, Y3, Y14
+	VPOR         Y14, Y12, Y12
+	VPMADDUBSW   320(R9), Y12, Y12
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y6, Y14
+	VPMADDWD     Y14, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPSHUFB      Y10, Y4, Y10
+	VPOR         Y10, Y13, Y13
+	VPMADDUBSW   352(R9), Y13, Y10
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y11, Y11
+	VMOVDQU      192(CX), Y10
+	VPSRLW       $0x04, Y10, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VMOVDQU      288(CX), Y12
+	VPSRLW       $0x04, Y12, Y13
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y12, Y12
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y13, Y13
+	VPSHUFB      Y10, Y0, Y14
+	VPOR         Y14, Y12, Y12
+	VPMADDUBSW   384(R9), Y12, Y12
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y6, Y14
+	VPMADDWD     Y14, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPSHUFB      Y10, Y2, Y12
+	VPOR         Y12, Y13, Y13
+	VPMADDUBSW   416(R9), Y13, Y12
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y6, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      320(CX), Y12
+	VPSRLW       $0x04, Y12, Y13
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y12, Y12
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y13, Y13
+	VPSHUFB      Y10, Y3, Y14
+	VPOR         Y14, Y12, Y12
+	VPMADDUBSW   448(R9), Y12, Y12
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y6, Y14
+	VPMADDWD     Y14, Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VPSHUFB      Y10, Y4, Y10
+	VPOR         Y10, Y13, Y13
+	VPMADDUBSW   480(R9), Y13, Y10
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y6, Y6
+	VPMADDWD     Y6, Y10, Y10
+	VPADDD       Y10, Y11, Y11
+	VPMADDWD     32(R11), Y8, Y8
+	VMOVD        (CX), X1
+	VPINSRD      $0x01, 176(CX), X1, X1
+	VCVTPH2PS    X1, X1
+	VPSHUFD      $0xd8, X1, X1
+	VPERMILPS    $0x88, (R10), X6
+	VMULPS       X6, X1, X1
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x00000160, CX
+	ADDQ         $0x00000200, R9
+	ADDQ         $0x00000010, R10
+	VPUNPCKLDQ   Y11, Y9, Y6
+	VPUNPCKHDQ   Y11, Y9, Y9
 	VPADDD       Y9, Y6, Y6
+	VPUNPCKLDQ   Y8, Y7, Y9
+	VPUNPCKHDQ   Y8, Y7, Y7
+	VPADDD       Y7, Y9, Y9
+	VPUNPCKLQDQ  Y9, Y6, Y7
+	VPUNPCKHQDQ  Y9, Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X6
+	VPADDD       X6, X7, X7
+	VCVTDQ2PS    X7, X7
+	VMULPS       X1, X7, X7
+	VMOVHLPS     X7, X7, X6
+	VSUBPS       X6, X7, X7
+	VADDSS       X7, X5, X5
+	VMOVSHDUP    X7, X7
+	VADDSS       X7, X5, X5
+	DECQ         R12
+	JNZ          oneWholeQ5KAVX2_two
+
+oneWholeQ5KAVX2_one:
+	MOVQ         16(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           oneWholeQ5KAVX2_done
+	PREFETCHT0   4272(CX)
+	PREFETCHT0   4336(CX)
+	PREFETCHT0   4400(CX)
+	MOVL         12(CX), R14
+	MOVQ         R14, R12
+	SHLQ         $0x1c, R12
+	ORQ          R12, R14
+	ANDQ         BX, R14
+	MOVQ         4(CX), R12
+	MOVQ         R12, R13
+	SHRQ         $0x02, R13
+	ANDQ         SI, R13
+	ORQ          R13, R14
+	ANDQ         DX, R12
+	VMOVQ        R12, X1
+	VPINSRQ      $0x01, R14, X1, X1
+	VINSERTI128  $0x01, X1, Y1, Y6
+	VPSHUFB      avx2sixMinima<>+0(SB), Y6, Y7
+	VMOVDQU      16(CX), Y8
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y8, Y8
+	VMOVDQU      48(CX), Y9
+	VPSRLW       $0x04, Y9, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y9, Y9
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y8, Y0, Y11
+	VPOR         Y11, Y9, Y9
+	VPMADDUBSW   (R9), Y9, Y9
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y9, Y9
+	VPSHUFB      Y8, Y2, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   32(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      80(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
+	VPSHUFB      Y8, Y3, Y12
+	VPOR         Y12, Y10, Y10
+	VPMADDUBSW   64(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSHUFB      Y8, Y4, Y8
+	VPOR         Y8, Y11, Y11
+	VPMADDUBSW   96(R9), Y11, Y8
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VMOVDQU      16(CX), Y8
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y8, Y8
+	VMOVDQU      112(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
+	VPSHUFB      Y8, Y0, Y12
+	VPOR         Y12, Y10, Y10
+	VPMADDUBSW   128(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSHUFB      Y8, Y2, Y10
+	VPOR         Y10, Y11, Y11
+	VPMADDUBSW   160(R9), Y11, Y10
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VMOVDQU      144(CX), Y10
+	VPSRLW       $0x04, Y10, Y11
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y10, Y10
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y11, Y11
+	VPSHUFB      Y8, Y3, Y12
+	VPOR         Y12, Y10, Y10
+	VPMADDUBSW   192(R9), Y10, Y10
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y6, Y12
+	VPMADDWD     Y12, Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPSHUFB      Y8, Y4, Y8
+	VPOR         Y8, Y11, Y11
+	VPMADDUBSW   224(R9), Y11, Y8
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y6, Y6
+	VPMADDWD     Y6, Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDWD     (R11), Y7, Y7
+	VMOVD        (CX), X1
+	VPINSRD      $0x01, (CX), X1, X1
+	VCVTPH2PS    X1, X1
+	VPSHUFD      $0xd8, X1, X1
+	VBROADCASTSS (R10), X6
+	VMULPS       X6, X1, X1
 	ADDQ         $0x00000020, R11
 	ADDQ         $0x000000b0, CX
 	ADDQ         $0x00000100, R9
 	ADDQ         $0x00000008, R10
-	DECQ         R12
-	JNZ          oneWholeQ5KAVX2_block
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       Y7, Y6, Y6
-	VSUBPS       Y8, Y6, Y6
-	VADDPS       Y6, Y5, Y5
-	VEXTRACTF128 $0x01, Y5, X1
-	VADDPS       X1, X5, X5
-	VMOVHLPS     X5, X5, X1
-	VADDPS       X1, X5, X5
-	VMOVSHDUP    X5, X1
-	VADDSS       X1, X5, X5
-	VMOVSS       X5, (DI)
-	ADDQ         $0x00000004, DI
-	DECQ         R8
-	JNZ          oneWholeQ5KAVX2_row
+	VPUNPCKLDQ   Y9, Y9, Y6
+	VPUNPCKHDQ   Y9, Y9, Y8
+	VPADDD       Y8, Y6, Y6
+	VPUNPCKLDQ   Y7, Y7, Y8
+	VPUNPCKHDQ   Y7, Y7, Y7
+	VPADDD       Y7, Y8, Y8
+	VPUNPCKLQDQ  Y8, Y6, Y7
+	VPUNPCKHQDQ  Y8, Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X6
+	VPADDD       X6, X7, X7
+	VCVTDQ2PS    X7, X7
+	VMULPS       X1, X7, X7
+	VMOVHLPS     X7, X7, X6
+	VSUBPS       X6, X7, X7
+	VADDSS       X7, X5, X5
+
+oneWholeQ5KAVX2_done:
+	VMOVSS X5, (DI)
+	ADDQ   $0x00000004, DI
+	DECQ   R8
+	JNZ    oneWholeQ5KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -5411,20 +5800,20 @@ TEXT ·oneWholeQ4KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    8(AX), R8
 
 oneWholeQ4KAVX2_row:
-	MOVQ  24(AX), R9
-	MOVQ  32(AX), R10
-	MOVQ  40(AX), R11
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	MOVQ  16(AX), R12
+	MOVQ   24(AX), R9
+	MOVQ   32(AX), R10
+	MOVQ   40(AX), R11
+	MOVQ   16(AX), R12
+	VXORPS X1, X1, X1
+	SHRQ   $0x01, R12
+	JZ     oneWholeQ4KAVX2_one
 
-oneWholeQ4KAVX2_block:
+oneWholeQ4KAVX2_two:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
-	VCVTDQ2PS    Y2, Y5
+	PREFETCHT0   4288(CX)
+	PREFETCHT0   4352(CX)
 	MOVL         12(CX), R15
 	MOVQ         R15, R13
 	SHLQ         $0x1c, R13
@@ -5436,90 +5825,254 @@ oneWholeQ4KAVX2_block:
 	ANDQ         SI, R14
 	ORQ          R14, R15
 	ANDQ         DX, R13
-	VMOVQ        R13, X6
-	VPINSRQ      $0x01, R15, X6, X6
-	VINSERTI128  $0x01, X6, Y6, Y7
-	VPSHUFB      avx2sixMinima<>+0(SB), Y7, Y8
-	VMULPS       Y3, Y5, Y5
-	VBROADCASTSS (R10), X3
-	VMOVD        (CX), X2
-	VCVTPH2PS    X2, X2
-	VMULPS       X3, X2, X2
-	VBROADCASTSS X2, Y3
-	VMOVSHDUP    X2, X2
-	VBROADCASTSS X2, Y9
-	VMOVDQU      16(CX), Y2
-	VPSRLW       $0x04, Y2, Y10
-	VPAND        Y0, Y2, Y2
-	VPAND        Y0, Y10, Y10
-	VPMADDUBSW   (R9), Y2, Y2
-	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y2, Y2
-	VSUBPS       Y4, Y5, Y5
-	VPMADDUBSW   32(R9), Y10, Y4
-	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y7, Y10
-	VPMADDWD     Y10, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VADDPS       Y5, Y1, Y1
-	VMOVDQU      48(CX), Y4
-	VPSRLW       $0x04, Y4, Y5
-	VPAND        Y0, Y4, Y4
+	VMOVQ        R13, X2
+	VPINSRQ      $0x01, R15, X2, X2
+	VINSERTI128  $0x01, X2, Y2, Y3
+	VPSHUFB      avx2sixMinima<>+0(SB), Y3, Y4
+	VMOVDQU      16(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
 	VPAND        Y0, Y5, Y5
-	VPMADDUBSW   64(R9), Y4, Y4
-	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y7, Y10
-	VPMADDWD     Y10, Y4, Y4
-	VPADDD       Y4, Y2, Y2
-	VPMADDWD     (R11), Y8, Y4
-	VPMADDUBSW   96(R9), Y5, Y5
-	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VCVTDQ2PS    Y4, Y4
-	VMOVDQU      80(CX), Y5
-	VPSRLW       $0x04, Y5, Y8
-	VPAND        Y0, Y5, Y5
-	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   128(R9), Y5, Y5
-	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y7, Y10
-	VPMADDWD     Y10, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VMULPS       Y9, Y4, Y4
-	VPMADDUBSW   160(R9), Y8, Y5
-	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VMOVDQU      112(CX), Y5
-	VPSRLW       $0x04, Y5, Y8
-	VPAND        Y0, Y5, Y5
-	VPAND        Y0, Y8, Y8
-	VPMADDUBSW   192(R9), Y5, Y5
-	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDUBSW   224(R9), Y8, Y5
-	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y7, Y7
+	VPAND        Y0, Y6, Y6
+	VPMADDUBSW   (R9), Y5, Y5
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y3, Y7
 	VPMADDWD     Y7, Y5, Y5
-	VPADDD       Y5, Y2, Y2
+	VPMADDUBSW   32(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      48(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   64(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   96(R9), Y7, Y6
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      80(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   128(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   160(R9), Y7, Y6
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      112(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   192(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   224(R9), Y7, Y6
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDWD     (R11), Y4, Y4
+	MOVL         156(CX), R15
+	MOVQ         R15, R13
+	SHLQ         $0x1c, R13
+	ORQ          R13, R15
+	ANDQ         BX, R15
+	MOVQ         148(CX), R13
+	MOVQ         R13, R14
+	SHRQ         $0x02, R14
+	ANDQ         SI, R14
+	ORQ          R14, R15
+	ANDQ         DX, R13
+	VMOVQ        R13, X2
+	VPINSRQ      $0x01, R15, X2, X2
+	VINSERTI128  $0x01, X2, Y2, Y3
+	VPSHUFB      avx2sixMinima<>+0(SB), Y3, Y6
+	VMOVDQU      160(CX), Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y0, Y7, Y7
+	VPAND        Y0, Y8, Y8
+	VPMADDUBSW   256(R9), Y7, Y7
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y3, Y9
+	VPMADDWD     Y9, Y7, Y7
+	VPMADDUBSW   288(R9), Y8, Y8
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y3, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      192(CX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   320(R9), Y8, Y8
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y3, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPMADDUBSW   352(R9), Y9, Y8
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y3, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      224(CX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   384(R9), Y8, Y8
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y3, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPMADDUBSW   416(R9), Y9, Y8
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y3, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      256(CX), Y8
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        Y0, Y8, Y8
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   448(R9), Y8, Y8
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y3, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPMADDUBSW   480(R9), Y9, Y8
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPMADDWD     32(R11), Y6, Y6
+	VMOVD        (CX), X2
+	VPINSRD      $0x01, 144(CX), X2, X2
+	VCVTPH2PS    X2, X2
+	VPSHUFD      $0xd8, X2, X2
+	VPERMILPS    $0x88, (R10), X3
+	VMULPS       X3, X2, X2
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x00000120, CX
+	ADDQ         $0x00000200, R9
+	ADDQ         $0x00000010, R10
+	VPUNPCKLDQ   Y7, Y5, Y3
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPUNPCKLDQ   Y6, Y4, Y5
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPUNPCKLQDQ  Y5, Y3, Y4
+	VPUNPCKHQDQ  Y5, Y3, Y3
+	VPADDD       Y3, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X3
+	VPADDD       X3, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X2, X4, X4
+	VMOVHLPS     X4, X4, X3
+	VSUBPS       X3, X4, X4
+	VADDSS       X4, X1, X1
+	VMOVSHDUP    X4, X4
+	VADDSS       X4, X1, X1
+	DECQ         R12
+	JNZ          oneWholeQ4KAVX2_two
+
+oneWholeQ4KAVX2_one:
+	MOVQ         16(AX), R12
+	TESTQ        $0x00000001, R12
+	JZ           oneWholeQ4KAVX2_done
+	PREFETCHT0   4240(CX)
+	PREFETCHT0   4304(CX)
+	PREFETCHT0   4368(CX)
+	MOVL         12(CX), R14
+	MOVQ         R14, R12
+	SHLQ         $0x1c, R12
+	ORQ          R12, R14
+	ANDQ         BX, R14
+	MOVQ         4(CX), R12
+	MOVQ         R12, R13
+	SHRQ         $0x02, R13
+	ANDQ         SI, R13
+	ORQ          R13, R14
+	ANDQ         DX, R12
+	VMOVQ        R12, X2
+	VPINSRQ      $0x01, R14, X2, X2
+	VINSERTI128  $0x01, X2, Y2, Y3
+	VPSHUFB      avx2sixMinima<>+0(SB), Y3, Y4
+	VMOVDQU      16(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPMADDUBSW   (R9), Y5, Y5
+	VPSHUFB      avx2scalefalse_0_0<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPMADDUBSW   32(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_1_1<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      48(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   64(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_2_2<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   96(R9), Y7, Y6
+	VPSHUFB      avx2scalefalse_3_3<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      80(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   128(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_8_8<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   160(R9), Y7, Y6
+	VPSHUFB      avx2scalefalse_9_9<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VMOVDQU      112(CX), Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   192(R9), Y6, Y6
+	VPSHUFB      avx2scalefalse_10_10<>+0(SB), Y3, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDUBSW   224(R9), Y7, Y6
+	VPSHUFB      avx2scalefalse_11_11<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMADDWD     (R11), Y4, Y4
+	VMOVD        (CX), X2
+	VPINSRD      $0x01, (CX), X2, X2
+	VCVTPH2PS    X2, X2
+	VPSHUFD      $0xd8, X2, X2
+	VBROADCASTSS (R10), X3
+	VMULPS       X3, X2, X2
 	ADDQ         $0x00000020, R11
 	ADDQ         $0x00000090, CX
 	ADDQ         $0x00000100, R9
 	ADDQ         $0x00000008, R10
-	DECQ         R12
-	JNZ          oneWholeQ4KAVX2_block
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y2, Y2
-	VSUBPS       Y4, Y2, Y2
-	VADDPS       Y2, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X2
-	VADDPS       X2, X1, X1
-	VMOVHLPS     X1, X1, X2
-	VADDPS       X2, X1, X1
-	VMOVSHDUP    X1, X2
-	VADDSS       X2, X1, X1
-	VMOVSS       X1, (DI)
-	ADDQ         $0x00000004, DI
-	DECQ         R8
-	JNZ          oneWholeQ4KAVX2_row
+	VPUNPCKLDQ   Y5, Y5, Y3
+	VPUNPCKHDQ   Y5, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPUNPCKLDQ   Y4, Y4, Y5
+	VPUNPCKHDQ   Y4, Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPUNPCKLQDQ  Y5, Y3, Y4
+	VPUNPCKHQDQ  Y5, Y3, Y3
+	VPADDD       Y3, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X3
+	VPADDD       X3, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X2, X4, X4
+	VMOVHLPS     X4, X4, X3
+	VSUBPS       X3, X4, X4
+	VADDSS       X4, X1, X1
+
+oneWholeQ4KAVX2_done:
+	VMOVSS X1, (DI)
+	ADDQ   $0x00000004, DI
+	DECQ   R8
+	JNZ    oneWholeQ4KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -6610,126 +7163,310 @@ TEXT ·oneWholeIQ4XSAVX2(SB), NOSPLIT, $0-8
 	MOVQ    8(AX), BX
 
 oneWholeIQ4XSAVX2_row:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	MOVQ  40(AX), R8
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	MOVQ  16(AX), R8
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   16(AX), R8
+	VXORPS X2, X2, X2
+	SHRQ   $0x01, R8
+	JZ     oneWholeIQ4XSAVX2_one
 
-oneWholeIQ4XSAVX2_block:
+oneWholeIQ4XSAVX2_two:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
 	PREFETCHT0   4224(CX)
-	VCVTDQ2PS    Y3, Y3
-	VMOVD        4(CX), X5
-	VPSRLW       $0x04, X5, X6
-	VPUNPCKLBW   X6, X5, X5
-	VPAND        X0, X5, X5
-	VPMOVZXBW    X5, X5
-	VPBROADCASTW 2(CX), X6
-	VPMULLW      avx2topTwos<>+0(SB), X6, X6
-	VPSRLW       $0x0a, X6, X6
-	VPAND        avx2topOfSix300030<>+0(SB), X6, X6
-	VPOR         X6, X5, X5
-	VPSUBW       avx2lessWords200020<>+0(SB), X5, X5
-	VINSERTI128  $0x01, X5, Y5, Y6
-	VMULPS       Y4, Y3, Y3
-	VBROADCASTSS (DI), X5
-	VPBROADCASTW (CX), X4
-	VCVTPH2PS    X4, X4
-	VMULPS       X5, X4, X4
-	VBROADCASTSS X4, Y4
-	VMOVDQU      8(CX), Y7
-	VPSRLW       $0x04, Y7, Y8
-	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPSHUFB      Y7, Y1, Y7
-	VPSHUFB      Y8, Y1, Y8
-	VMOVDQU      256(SI), Y9
-	VPSIGNB      (SI), Y7, Y7
-	VPMADDUBSW   Y7, Y9, Y9
-	VPSHUFB      avx2scaletrue_0_2<>+0(SB), Y6, Y7
-	VPMADDWD     Y7, Y9, Y9
-	VADDPS       Y3, Y2, Y2
-	VMOVDQU      288(SI), Y3
-	VPSIGNB      32(SI), Y8, Y8
-	VPMADDUBSW   Y8, Y3, Y3
-	VPMADDWD     Y7, Y3, Y3
-	VMOVDQU      40(CX), Y7
-	VPSRLW       $0x04, Y7, Y8
-	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPSHUFB      Y7, Y1, Y7
-	VPSHUFB      Y8, Y1, Y8
-	VMOVDQU      320(SI), Y10
-	VPSIGNB      64(SI), Y7, Y7
-	VPMADDUBSW   Y7, Y10, Y10
-	VPSHUFB      avx2scaletrue_4_6<>+0(SB), Y6, Y7
-	VPMADDWD     Y7, Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VMOVDQU      352(SI), Y10
-	VPSIGNB      96(SI), Y8, Y8
-	VPMADDUBSW   Y8, Y10, Y10
-	VPMADDWD     Y7, Y10, Y10
-	VPADDD       Y10, Y3, Y3
-	VMOVDQU      72(CX), Y7
-	VPSRLW       $0x04, Y7, Y8
-	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPSHUFB      Y7, Y1, Y7
-	VPSHUFB      Y8, Y1, Y8
-	VMOVDQU      384(SI), Y10
-	VPSIGNB      128(SI), Y7, Y7
-	VPMADDUBSW   Y7, Y10, Y10
-	VPSHUFB      avx2scaletrue_8_10<>+0(SB), Y6, Y7
-	VPMADDWD     Y7, Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VMOVDQU      416(SI), Y10
-	VPSIGNB      160(SI), Y8, Y8
-	VPMADDUBSW   Y8, Y10, Y10
-	VPMADDWD     Y7, Y10, Y10
-	VPADDD       Y10, Y3, Y3
-	VMOVDQU      104(CX), Y7
-	VPSRLW       $0x04, Y7, Y8
-	VPAND        Y0, Y7, Y7
-	VPAND        Y0, Y8, Y8
-	VPSHUFB      Y7, Y1, Y7
-	VPSHUFB      Y8, Y1, Y8
-	VMOVDQU      448(SI), Y10
-	VPSIGNB      192(SI), Y7, Y7
-	VPMADDUBSW   Y7, Y10, Y10
-	VPSHUFB      avx2scaletrue_12_14<>+0(SB), Y6, Y6
-	VPMADDWD     Y6, Y10, Y10
-	VPADDD       Y10, Y9, Y9
-	VMOVDQU      480(SI), Y7
-	VPSIGNB      224(SI), Y8, Y8
-	VPMADDUBSW   Y8, Y7, Y7
-	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VINSERTI128  $0x01, X3, Y9, Y6
-	VEXTRACTI128 $0x01, Y9, X7
-	VPBLENDD     $0xf0, Y3, Y7, Y7
-	VPADDD       Y7, Y6, Y3
+	PREFETCHT0   4288(CX)
+	PREFETCHT0   4352(CX)
+	VMOVD        4(CX), X3
+	VPSRLW       $0x04, X3, X4
+	VPUNPCKLBW   X4, X3, X3
+	VPAND        X0, X3, X3
+	VPMOVZXBW    X3, X3
+	VPBROADCASTW 2(CX), X4
+	VPMULLW      avx2topTwos<>+0(SB), X4, X4
+	VPSRLW       $0x0a, X4, X4
+	VPAND        avx2topOfSix300030<>+0(SB), X4, X4
+	VPOR         X4, X3, X3
+	VPSUBW       avx2lessWords200020<>+0(SB), X3, X3
+	VINSERTI128  $0x01, X3, Y3, Y4
+	VMOVDQU      8(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      256(SI), Y7
+	VPSIGNB      (SI), Y5, Y5
+	VPMADDUBSW   Y5, Y7, Y7
+	VPSHUFB      avx2scaletrue_0_2<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y7, Y7
+	VMOVDQU      288(SI), Y8
+	VPSIGNB      32(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      40(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      320(SI), Y8
+	VPSIGNB      64(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_4_6<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      352(SI), Y8
+	VPSIGNB      96(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      72(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      384(SI), Y8
+	VPSIGNB      128(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_8_10<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      416(SI), Y8
+	VPSIGNB      160(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      104(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      448(SI), Y8
+	VPSIGNB      192(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_12_14<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      480(SI), Y5
+	VPSIGNB      224(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VMOVD        140(CX), X3
+	VPSRLW       $0x04, X3, X4
+	VPUNPCKLBW   X4, X3, X3
+	VPAND        X0, X3, X3
+	VPMOVZXBW    X3, X3
+	VPBROADCASTW 138(CX), X4
+	VPMULLW      avx2topTwos<>+0(SB), X4, X4
+	VPSRLW       $0x0a, X4, X4
+	VPAND        avx2topOfSix300030<>+0(SB), X4, X4
+	VPOR         X4, X3, X3
+	VPSUBW       avx2lessWords200020<>+0(SB), X3, X3
+	VINSERTI128  $0x01, X3, Y3, Y4
+	VMOVDQU      144(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      768(SI), Y8
+	VPSIGNB      512(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_0_2<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y8, Y8
+	VMOVDQU      800(SI), Y9
+	VPSIGNB      544(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPMADDWD     Y5, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      176(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      832(SI), Y9
+	VPSIGNB      576(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y9, Y9
+	VPSHUFB      avx2scaletrue_4_6<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      864(SI), Y9
+	VPSIGNB      608(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPMADDWD     Y5, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      208(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      896(SI), Y9
+	VPSIGNB      640(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y9, Y9
+	VPSHUFB      avx2scaletrue_8_10<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      928(SI), Y9
+	VPSIGNB      672(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y9, Y9
+	VPMADDWD     Y5, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      240(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      960(SI), Y9
+	VPSIGNB      704(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y9, Y9
+	VPSHUFB      avx2scaletrue_12_14<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VMOVDQU      992(SI), Y5
+	VPSIGNB      736(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPBROADCASTW (CX), X3
+	VPINSRW      $0x01, 136(CX), X3, X3
+	VCVTPH2PS    X3, X3
+	VPERMILPS    $0x88, (DI), X4
+	VMULPS       X4, X3, X3
+	ADDQ         $0x00000110, CX
+	ADDQ         $0x00000400, SI
+	ADDQ         $0x00000010, DI
+	VPUNPCKLDQ   Y8, Y7, Y4
+	VPUNPCKHDQ   Y8, Y7, Y5
+	VPADDD       Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X4
+	VPSHUFD      $0x4e, X4, X5
+	VPADDD       X5, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X3, X4, X4
+	VADDSS       X4, X2, X2
+	VMOVSHDUP    X4, X4
+	VADDSS       X4, X2, X2
+	DECQ         R8
+	JNZ          oneWholeIQ4XSAVX2_two
+
+oneWholeIQ4XSAVX2_one:
+	MOVQ         16(AX), R8
+	TESTQ        $0x00000001, R8
+	JZ           oneWholeIQ4XSAVX2_done
+	PREFETCHT0   4232(CX)
+	PREFETCHT0   4296(CX)
+	PREFETCHT0   4360(CX)
+	VMOVD        4(CX), X3
+	VPSRLW       $0x04, X3, X4
+	VPUNPCKLBW   X4, X3, X3
+	VPAND        X0, X3, X3
+	VPMOVZXBW    X3, X3
+	VPBROADCASTW 2(CX), X4
+	VPMULLW      avx2topTwos<>+0(SB), X4, X4
+	VPSRLW       $0x0a, X4, X4
+	VPAND        avx2topOfSix300030<>+0(SB), X4, X4
+	VPOR         X4, X3, X3
+	VPSUBW       avx2lessWords200020<>+0(SB), X3, X3
+	VINSERTI128  $0x01, X3, Y3, Y4
+	VMOVDQU      8(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      256(SI), Y7
+	VPSIGNB      (SI), Y5, Y5
+	VPMADDUBSW   Y5, Y7, Y7
+	VPSHUFB      avx2scaletrue_0_2<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y7, Y7
+	VMOVDQU      288(SI), Y8
+	VPSIGNB      32(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      40(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      320(SI), Y8
+	VPSIGNB      64(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_4_6<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      352(SI), Y8
+	VPSIGNB      96(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      72(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      384(SI), Y8
+	VPSIGNB      128(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_8_10<>+0(SB), Y4, Y5
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      416(SI), Y8
+	VPSIGNB      160(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y8, Y8
+	VPMADDWD     Y5, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      104(CX), Y5
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        Y0, Y5, Y5
+	VPAND        Y0, Y6, Y6
+	VPSHUFB      Y5, Y1, Y5
+	VPSHUFB      Y6, Y1, Y6
+	VMOVDQU      448(SI), Y8
+	VPSIGNB      192(SI), Y5, Y5
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSHUFB      avx2scaletrue_12_14<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      480(SI), Y5
+	VPSIGNB      224(SI), Y6, Y6
+	VPMADDUBSW   Y6, Y5, Y5
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPBROADCASTW (CX), X3
+	VCVTPH2PS    X3, X3
+	VBROADCASTSS (DI), X4
+	VMULPS       X4, X3, X3
 	ADDQ         $0x00000088, CX
 	ADDQ         $0x00000200, SI
 	ADDQ         $0x00000008, DI
-	DECQ         R8
-	JNZ          oneWholeIQ4XSAVX2_block
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y4, Y3, Y3
-	VADDPS       Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VADDPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VADDSS       X3, X2, X2
-	VMOVSS       X2, (DX)
-	ADDQ         $0x00000004, DX
-	DECQ         BX
-	JNZ          oneWholeIQ4XSAVX2_row
+	VPUNPCKLDQ   Y7, Y7, Y4
+	VPUNPCKHDQ   Y7, Y7, Y5
+	VPADDD       Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X4
+	VPSHUFD      $0x4e, X4, X5
+	VPADDD       X5, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X3, X4, X4
+	VADDSS       X4, X2, X2
+
+oneWholeIQ4XSAVX2_done:
+	VMOVSS X2, (DX)
+	ADDQ   $0x00000004, DX
+	DECQ   BX
+	JNZ    oneWholeIQ4XSAVX2_row
 	VZEROUPPER
 	RET
 
@@ -7838,19 +8575,19 @@ TEXT ·oneWholeQ3KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    8(AX), BX
 
 oneWholeQ3KAVX2_row:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	MOVQ  40(AX), R8
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	MOVQ  16(AX), R9
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   16(AX), R9
+	VXORPS X2, X2, X2
+	SHRQ   $0x01, R9
+	JZ     oneWholeQ3KAVX2_one
 
-oneWholeQ3KAVX2_block:
+oneWholeQ3KAVX2_two:
 	PREFETCHT0   4096(CX)
 	PREFETCHT0   4160(CX)
-	VCVTDQ2PS    Y3, Y6
+	PREFETCHT0   4224(CX)
+	PREFETCHT0   4288(CX)
 	MOVL         96(CX), R10
 	MOVL         100(CX), R11
 	MOVL         104(CX), R12
@@ -7886,61 +8623,20 @@ oneWholeQ3KAVX2_block:
 	ORQ          R11, R10
 	VMOVQ        R13, X3
 	VPINSRQ      $0x01, R10, X3, X3
-	VPMOVZXBW    X3, Y7
-	VPSUBW       avx2lessWords200020<>+0(SB), Y7, Y7
-	VPSHUFB      avx2evenThenOdd<>+0(SB), Y7, Y8
-	VPERMQ       $0xd8, Y8, Y8
-	VMULPS       Y4, Y6, Y6
-	VBROADCASTSS (DI), X4
-	VPBROADCASTW 108(CX), X3
-	VCVTPH2PS    X3, X3
-	VMULPS       X4, X3, X3
-	VBROADCASTSS X3, Y4
-	VPSLLW       $0x02, Y7, Y7
-	VMOVDQU      (CX), Y9
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y9, Y12
-	VMOVDQU      32(CX), Y11
-	VPSHUFB      Y12, Y0, Y10
-	VPAND        avx2bytes33333333<>+0(SB), Y11, Y3
-	VPOR         Y3, Y10, Y10
-	VPAND        avx2bytes7070707<>+0(SB), Y10, Y3
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        avx2bytes7070707<>+0(SB), Y10, Y10
-	VPSHUFB      Y12, Y1, Y12
-	VPSRLW       $0x02, Y11, Y11
-	VPAND        avx2bytes33333333<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPAND        avx2bytes7070707<>+0(SB), Y12, Y11
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        avx2bytes7070707<>+0(SB), Y12, Y12
-	VPMADDUBSW   (SI), Y3, Y3
-	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y8, Y13
-	VPMADDWD     Y13, Y3, Y3
-	VSUBPS       Y5, Y6, Y6
-	VPMADDUBSW   32(SI), Y11, Y5
-	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y8, Y11
-	VPMADDWD     Y11, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VADDPS       Y6, Y2, Y2
-	VPMADDUBSW   64(SI), Y10, Y5
-	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y8, Y6
-	VPMADDWD     Y6, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     (R8), Y7, Y5
-	VPMADDUBSW   96(SI), Y12, Y6
-	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y8, Y7
-	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VCVTDQ2PS    Y5, Y5
-	VPSRLW       $0x04, Y9, Y7
-	VPAND        avx2bytesf0f0f0f<>+0(SB), Y7, Y7
-	VMOVDQU      64(CX), Y6
-	VPSHUFB      Y7, Y0, Y9
-	VPAND        avx2bytes33333333<>+0(SB), Y6, Y10
-	VPOR         Y10, Y9, Y9
-	VPAND        avx2bytes7070707<>+0(SB), Y9, Y10
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        avx2bytes7070707<>+0(SB), Y9, Y9
+	VPMOVZXBW    X3, Y3
+	VPSUBW       avx2lessWords200020<>+0(SB), Y3, Y3
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y3, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VPSLLW       $0x02, Y3, Y3
+	VMOVDQU      (CX), Y5
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y5, Y7
+	VMOVDQU      32(CX), Y6
+	VPSHUFB      Y7, Y0, Y8
+	VPAND        avx2bytes33333333<>+0(SB), Y6, Y9
+	VPOR         Y9, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y9
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y8
 	VPSHUFB      Y7, Y1, Y7
 	VPSRLW       $0x02, Y6, Y6
 	VPAND        avx2bytes33333333<>+0(SB), Y6, Y6
@@ -7948,43 +8644,319 @@ oneWholeQ3KAVX2_block:
 	VPAND        avx2bytes7070707<>+0(SB), Y7, Y6
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        avx2bytes7070707<>+0(SB), Y7, Y7
-	VPMADDUBSW   128(SI), Y10, Y10
-	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y8, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y3, Y3
-	VMULPS       Y4, Y5, Y5
-	VPMADDUBSW   160(SI), Y6, Y6
-	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y8, Y10
+	VPMADDUBSW   (SI), Y9, Y9
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPMADDUBSW   32(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y4, Y10
 	VPMADDWD     Y10, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPMADDUBSW   192(SI), Y9, Y6
-	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y8, Y9
-	VPMADDWD     Y9, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPMADDUBSW   224(SI), Y7, Y6
-	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y8, Y7
+	VPADDD       Y6, Y9, Y9
+	VPMADDUBSW   64(SI), Y8, Y6
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y9, Y9
+	VPMADDUBSW   96(SI), Y7, Y6
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y4, Y7
 	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
+	VPADDD       Y6, Y9, Y9
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y6, Y6
+	VMOVDQU      64(CX), Y5
+	VPSHUFB      Y6, Y0, Y7
+	VPAND        avx2bytes33333333<>+0(SB), Y5, Y8
+	VPOR         Y8, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y8
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y7
+	VPSHUFB      Y6, Y1, Y6
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        avx2bytes33333333<>+0(SB), Y5, Y5
+	VPOR         Y5, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y5
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y6
+	VPMADDUBSW   128(SI), Y8, Y8
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDUBSW   160(SI), Y5, Y5
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPMADDUBSW   192(SI), Y7, Y5
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y4, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPMADDUBSW   224(SI), Y6, Y5
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPMADDWD     (R8), Y3, Y3
+	VPSUBD       Y3, Y9, Y9
+	MOVL         206(CX), R10
+	MOVL         210(CX), R11
+	MOVL         214(CX), R12
+	MOVL         R10, R13
+	ANDL         $0x0f0f0f0f, R13
+	MOVL         R12, R14
+	ANDL         $0x03030303, R14
+	SHLL         $0x04, R14
+	ORL          R14, R13
+	MOVL         R11, R14
+	ANDL         $0x0f0f0f0f, R14
+	MOVL         R12, R15
+	SHRL         $0x02, R15
+	ANDL         $0x03030303, R15
+	SHLL         $0x04, R15
+	ORL          R15, R14
+	SHLQ         $0x20, R14
+	ORQ          R14, R13
+	SHRL         $0x04, R10
+	ANDL         $0x0f0f0f0f, R10
+	MOVL         R12, R14
+	SHRL         $0x04, R14
+	ANDL         $0x03030303, R14
+	SHLL         $0x04, R14
+	ORL          R14, R10
+	SHRL         $0x04, R11
+	ANDL         $0x0f0f0f0f, R11
+	SHRL         $0x06, R12
+	ANDL         $0x03030303, R12
+	SHLL         $0x04, R12
+	ORL          R12, R11
+	SHLQ         $0x20, R11
+	ORQ          R11, R10
+	VMOVQ        R13, X3
+	VPINSRQ      $0x01, R10, X3, X3
+	VPMOVZXBW    X3, Y3
+	VPSUBW       avx2lessWords200020<>+0(SB), Y3, Y3
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y3, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VPSLLW       $0x02, Y3, Y3
+	VMOVDQU      110(CX), Y5
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y5, Y7
+	VMOVDQU      142(CX), Y6
+	VPSHUFB      Y7, Y0, Y8
+	VPAND        avx2bytes33333333<>+0(SB), Y6, Y10
+	VPOR         Y10, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y10
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y8
+	VPSHUFB      Y7, Y1, Y7
+	VPSRLW       $0x02, Y6, Y6
+	VPAND        avx2bytes33333333<>+0(SB), Y6, Y6
+	VPOR         Y6, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y6
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y7
+	VPMADDUBSW   256(SI), Y10, Y10
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPMADDUBSW   288(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y6, Y6
+	VPADDD       Y6, Y10, Y10
+	VPMADDUBSW   320(SI), Y8, Y6
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y10, Y10
+	VPMADDUBSW   352(SI), Y7, Y6
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y4, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y10, Y10
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y6, Y6
+	VMOVDQU      174(CX), Y5
+	VPSHUFB      Y6, Y0, Y7
+	VPAND        avx2bytes33333333<>+0(SB), Y5, Y8
+	VPOR         Y8, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y8
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y7
+	VPSHUFB      Y6, Y1, Y6
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        avx2bytes33333333<>+0(SB), Y5, Y5
+	VPOR         Y5, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y5
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y6
+	VPMADDUBSW   384(SI), Y8, Y8
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y4, Y11
+	VPMADDWD     Y11, Y8, Y8
+	VPADDD       Y8, Y10, Y10
+	VPMADDUBSW   416(SI), Y5, Y5
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y10, Y10
+	VPMADDUBSW   448(SI), Y7, Y5
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y4, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y10, Y10
+	VPMADDUBSW   480(SI), Y6, Y5
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y10, Y10
+	VPMADDWD     32(R8), Y3, Y3
+	VPSUBD       Y3, Y10, Y10
+	VPBROADCASTW 108(CX), X3
+	VPINSRW      $0x01, 218(CX), X3, X3
+	VCVTPH2PS    X3, X3
+	VPERMILPS    $0x88, (DI), X4
+	VMULPS       X4, X3, X3
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x000000dc, CX
+	ADDQ         $0x00000200, SI
+	ADDQ         $0x00000010, DI
+	VPUNPCKLDQ   Y10, Y9, Y4
+	VPUNPCKHDQ   Y10, Y9, Y5
+	VPADDD       Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X4
+	VPSHUFD      $0x4e, X4, X5
+	VPADDD       X5, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X3, X4, X4
+	VADDSS       X4, X2, X2
+	VMOVSHDUP    X4, X4
+	VADDSS       X4, X2, X2
+	DECQ         R9
+	JNZ          oneWholeQ3KAVX2_two
+
+oneWholeQ3KAVX2_one:
+	MOVQ         16(AX), R9
+	TESTQ        $0x00000001, R9
+	JZ           oneWholeQ3KAVX2_done
+	PREFETCHT0   4206(CX)
+	PREFETCHT0   4270(CX)
+	MOVL         96(CX), R9
+	MOVL         100(CX), R10
+	MOVL         104(CX), R11
+	MOVL         R9, R12
+	ANDL         $0x0f0f0f0f, R12
+	MOVL         R11, R13
+	ANDL         $0x03030303, R13
+	SHLL         $0x04, R13
+	ORL          R13, R12
+	MOVL         R10, R13
+	ANDL         $0x0f0f0f0f, R13
+	MOVL         R11, R14
+	SHRL         $0x02, R14
+	ANDL         $0x03030303, R14
+	SHLL         $0x04, R14
+	ORL          R14, R13
+	SHLQ         $0x20, R13
+	ORQ          R13, R12
+	SHRL         $0x04, R9
+	ANDL         $0x0f0f0f0f, R9
+	MOVL         R11, R13
+	SHRL         $0x04, R13
+	ANDL         $0x03030303, R13
+	SHLL         $0x04, R13
+	ORL          R13, R9
+	SHRL         $0x04, R10
+	ANDL         $0x0f0f0f0f, R10
+	SHRL         $0x06, R11
+	ANDL         $0x03030303, R11
+	SHLL         $0x04, R11
+	ORL          R11, R10
+	SHLQ         $0x20, R10
+	ORQ          R10, R9
+	VMOVQ        R12, X3
+	VPINSRQ      $0x01, R9, X3, X3
+	VPMOVZXBW    X3, Y3
+	VPSUBW       avx2lessWords200020<>+0(SB), Y3, Y3
+	VPSHUFB      avx2evenThenOdd<>+0(SB), Y3, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VPSLLW       $0x02, Y3, Y3
+	VMOVDQU      (CX), Y5
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y5, Y7
+	VMOVDQU      32(CX), Y6
+	VPSHUFB      Y7, Y0, Y8
+	VPAND        avx2bytes33333333<>+0(SB), Y6, Y9
+	VPOR         Y9, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y9
+	VPSRLW       $0x04, Y8, Y8
+	VPAND        avx2bytes7070707<>+0(SB), Y8, Y8
+	VPSHUFB      Y7, Y1, Y7
+	VPSRLW       $0x02, Y6, Y6
+	VPAND        avx2bytes33333333<>+0(SB), Y6, Y6
+	VPOR         Y6, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y6
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y7
+	VPMADDUBSW   (SI), Y9, Y9
+	VPSHUFB      avx2scaletrue_0_0<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPMADDUBSW   32(SI), Y6, Y6
+	VPSHUFB      avx2scaletrue_2_2<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y6, Y6
+	VPADDD       Y6, Y9, Y9
+	VPMADDUBSW   64(SI), Y8, Y6
+	VPSHUFB      avx2scaletrue_4_4<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y6, Y6
+	VPADDD       Y6, Y9, Y9
+	VPMADDUBSW   96(SI), Y7, Y6
+	VPSHUFB      avx2scaletrue_6_6<>+0(SB), Y4, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y9, Y9
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        avx2bytesf0f0f0f<>+0(SB), Y6, Y6
+	VMOVDQU      64(CX), Y5
+	VPSHUFB      Y6, Y0, Y7
+	VPAND        avx2bytes33333333<>+0(SB), Y5, Y8
+	VPOR         Y8, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y8
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        avx2bytes7070707<>+0(SB), Y7, Y7
+	VPSHUFB      Y6, Y1, Y6
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        avx2bytes33333333<>+0(SB), Y5, Y5
+	VPOR         Y5, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y5
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        avx2bytes7070707<>+0(SB), Y6, Y6
+	VPMADDUBSW   128(SI), Y8, Y8
+	VPSHUFB      avx2scaletrue_8_8<>+0(SB), Y4, Y10
+	VPMADDWD     Y10, Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDUBSW   160(SI), Y5, Y5
+	VPSHUFB      avx2scaletrue_10_10<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPMADDUBSW   192(SI), Y7, Y5
+	VPSHUFB      avx2scaletrue_12_12<>+0(SB), Y4, Y7
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPMADDUBSW   224(SI), Y6, Y5
+	VPSHUFB      avx2scaletrue_14_14<>+0(SB), Y4, Y4
+	VPMADDWD     Y4, Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPMADDWD     (R8), Y3, Y3
+	VPSUBD       Y3, Y9, Y9
+	VPBROADCASTW 108(CX), X3
+	VCVTPH2PS    X3, X3
+	VBROADCASTSS (DI), X4
+	VMULPS       X4, X3, X3
 	ADDQ         $0x00000020, R8
 	ADDQ         $0x0000006e, CX
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
-	DECQ         R9
-	JNZ          oneWholeQ3KAVX2_block
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y4, Y3, Y3
-	VSUBPS       Y5, Y3, Y3
-	VADDPS       Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VADDPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VADDSS       X3, X2, X2
-	VMOVSS       X2, (DX)
-	ADDQ         $0x00000004, DX
-	DECQ         BX
-	JNZ          oneWholeQ3KAVX2_row
+	VPUNPCKLDQ   Y9, Y9, Y4
+	VPUNPCKHDQ   Y9, Y9, Y5
+	VPADDD       Y5, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPADDD       X5, X4, X4
+	VPSHUFD      $0x4e, X4, X5
+	VPADDD       X5, X4, X4
+	VCVTDQ2PS    X4, X4
+	VMULPS       X3, X4, X4
+	VADDSS       X4, X2, X2
+
+oneWholeQ3KAVX2_done:
+	VMOVSS X2, (DX)
+	ADDQ   $0x00000004, DX
+	DECQ   BX
+	JNZ    oneWholeQ3KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -8124,103 +9096,243 @@ TEXT ·oneWholeQ2KAVX2(SB), NOSPLIT, $0-8
 	MOVQ    8(AX), BX
 
 oneWholeQ2KAVX2_row:
-	MOVQ  24(AX), SI
-	MOVQ  32(AX), DI
-	MOVQ  40(AX), R8
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	MOVQ  16(AX), R9
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   16(AX), R9
+	VXORPS X1, X1, X1
+	SHRQ   $0x01, R9
+	JZ     oneWholeQ2KAVX2_one
 
-oneWholeQ2KAVX2_block:
+oneWholeQ2KAVX2_two:
 	PREFETCHT0     4096(CX)
 	PREFETCHT0     4160(CX)
-	VCVTDQ2PS      Y2, Y5
-	VBROADCASTI128 (CX), Y7
-	VPAND          Y0, Y7, Y7
-	VPMOVZXBW      (CX), Y6
-	VPSRLW         $0x04, Y6, Y6
-	VMULPS         Y3, Y5, Y5
-	VBROADCASTSS   (DI), X3
-	VMOVD          80(CX), X2
-	VCVTPH2PS      X2, X2
-	VMULPS         X3, X2, X2
-	VBROADCASTSS   X2, Y3
-	VMOVSHDUP      X2, X2
-	VBROADCASTSS   X2, Y8
-	VMOVDQU        16(CX), Y9
-	VPAND          avx2bytes3030303<>+0(SB), Y9, Y2
-	VPMADDUBSW     (SI), Y2, Y2
-	VPSHUFB        avx2scalefalse_0_1<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y2, Y2
-	VSUBPS         Y4, Y5, Y5
-	VPSRLW         $0x02, Y9, Y4
-	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
-	VPMADDUBSW     32(SI), Y4, Y4
-	VPSHUFB        avx2scalefalse_2_3<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y4, Y4
-	VPADDD         Y4, Y2, Y2
-	VADDPS         Y5, Y1, Y1
-	VPSRLW         $0x04, Y9, Y4
-	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
-	VPMADDUBSW     64(SI), Y4, Y4
-	VPSHUFB        avx2scalefalse_4_5<>+0(SB), Y7, Y5
-	VPMADDWD       Y5, Y4, Y4
-	VPADDD         Y4, Y2, Y2
-	VPMADDWD       (R8), Y6, Y4
-	VPSRLW         $0x06, Y9, Y5
-	VPAND          avx2bytes3030303<>+0(SB), Y5, Y5
-	VPMADDUBSW     96(SI), Y5, Y5
-	VPSHUFB        avx2scalefalse_6_7<>+0(SB), Y7, Y6
+	PREFETCHT0     4224(CX)
+	VBROADCASTI128 (CX), Y3
+	VPAND          Y0, Y3, Y3
+	VPMOVZXBW      (CX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VMOVDQU        16(CX), Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y5
+	VPMADDUBSW     (SI), Y5, Y5
+	VPSHUFB        avx2scalefalse_0_1<>+0(SB), Y3, Y6
 	VPMADDWD       Y6, Y5, Y5
-	VPADDD         Y5, Y2, Y2
-	VCVTDQ2PS      Y4, Y4
-	VMOVDQU        48(CX), Y5
-	VPAND          avx2bytes3030303<>+0(SB), Y5, Y6
+	VPSRLW         $0x02, Y4, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     32(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_2_3<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x04, Y4, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     64(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_4_5<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
+	VPMADDUBSW     96(SI), Y4, Y4
+	VPSHUFB        avx2scalefalse_6_7<>+0(SB), Y3, Y6
+	VPMADDWD       Y6, Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VMOVDQU        48(CX), Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y6
 	VPMADDUBSW     128(SI), Y6, Y6
-	VPSHUFB        avx2scalefalse_8_9<>+0(SB), Y7, Y9
-	VPMADDWD       Y9, Y6, Y6
-	VPADDD         Y6, Y2, Y2
-	VMULPS         Y8, Y4, Y4
-	VPSRLW         $0x02, Y5, Y6
+	VPSHUFB        avx2scalefalse_8_9<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x02, Y4, Y6
 	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
 	VPMADDUBSW     160(SI), Y6, Y6
-	VPSHUFB        avx2scalefalse_10_11<>+0(SB), Y7, Y8
-	VPMADDWD       Y8, Y6, Y6
-	VPADDD         Y6, Y2, Y2
-	VPSRLW         $0x04, Y5, Y6
+	VPSHUFB        avx2scalefalse_10_11<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x04, Y4, Y6
 	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
 	VPMADDUBSW     192(SI), Y6, Y6
-	VPSHUFB        avx2scalefalse_12_13<>+0(SB), Y7, Y8
+	VPSHUFB        avx2scalefalse_12_13<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
+	VPMADDUBSW     224(SI), Y4, Y4
+	VPSHUFB        avx2scalefalse_14_15<>+0(SB), Y3, Y3
+	VPMADDWD       Y3, Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VPMADDWD       (R8), Y2, Y2
+	VBROADCASTI128 84(CX), Y4
+	VPAND          Y0, Y4, Y4
+	VPMOVZXBW      84(CX), Y3
+	VPSRLW         $0x04, Y3, Y3
+	VMOVDQU        100(CX), Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y7
+	VPMADDUBSW     256(SI), Y7, Y7
+	VPSHUFB        avx2scalefalse_0_1<>+0(SB), Y4, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPSRLW         $0x02, Y6, Y8
+	VPAND          avx2bytes3030303<>+0(SB), Y8, Y8
+	VPMADDUBSW     288(SI), Y8, Y8
+	VPSHUFB        avx2scalefalse_2_3<>+0(SB), Y4, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRLW         $0x04, Y6, Y8
+	VPAND          avx2bytes3030303<>+0(SB), Y8, Y8
+	VPMADDUBSW     320(SI), Y8, Y8
+	VPSHUFB        avx2scalefalse_4_5<>+0(SB), Y4, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRLW         $0x06, Y6, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     352(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_6_7<>+0(SB), Y4, Y8
 	VPMADDWD       Y8, Y6, Y6
-	VPADDD         Y6, Y2, Y2
-	VPSRLW         $0x06, Y5, Y5
-	VPAND          avx2bytes3030303<>+0(SB), Y5, Y5
-	VPMADDUBSW     224(SI), Y5, Y5
-	VPSHUFB        avx2scalefalse_14_15<>+0(SB), Y7, Y6
+	VPADDD         Y6, Y7, Y7
+	VMOVDQU        132(CX), Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y8
+	VPMADDUBSW     384(SI), Y8, Y8
+	VPSHUFB        avx2scalefalse_8_9<>+0(SB), Y4, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRLW         $0x02, Y6, Y8
+	VPAND          avx2bytes3030303<>+0(SB), Y8, Y8
+	VPMADDUBSW     416(SI), Y8, Y8
+	VPSHUFB        avx2scalefalse_10_11<>+0(SB), Y4, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRLW         $0x04, Y6, Y8
+	VPAND          avx2bytes3030303<>+0(SB), Y8, Y8
+	VPMADDUBSW     448(SI), Y8, Y8
+	VPSHUFB        avx2scalefalse_12_13<>+0(SB), Y4, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRLW         $0x06, Y6, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     480(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_14_15<>+0(SB), Y4, Y4
+	VPMADDWD       Y4, Y6, Y6
+	VPADDD         Y6, Y7, Y7
+	VPMADDWD       32(R8), Y3, Y3
+	VMOVD          80(CX), X4
+	VPINSRD        $0x01, 164(CX), X4, X4
+	VCVTPH2PS      X4, X4
+	VPSHUFD        $0xd8, X4, X4
+	VPERMILPS      $0x88, (DI), X6
+	VMULPS         X6, X4, X4
+	ADDQ           $0x00000040, R8
+	ADDQ           $0x000000a8, CX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x00000010, DI
+	VPUNPCKLDQ     Y7, Y5, Y6
+	VPUNPCKHDQ     Y7, Y5, Y5
+	VPADDD         Y5, Y6, Y6
+	VPUNPCKLDQ     Y3, Y2, Y5
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPADDD         Y2, Y5, Y5
+	VPUNPCKLQDQ    Y5, Y6, Y2
+	VPUNPCKHQDQ    Y5, Y6, Y3
+	VPADDD         Y3, Y2, Y2
+	VEXTRACTI128   $0x01, Y2, X3
+	VPADDD         X3, X2, X2
+	VCVTDQ2PS      X2, X2
+	VMULPS         X4, X2, X2
+	VMOVHLPS       X2, X2, X3
+	VSUBPS         X3, X2, X2
+	VADDSS         X2, X1, X1
+	VMOVSHDUP      X2, X2
+	VADDSS         X2, X1, X1
+	DECQ           R9
+	JNZ            oneWholeQ2KAVX2_two
+
+oneWholeQ2KAVX2_one:
+	MOVQ           16(AX), R9
+	TESTQ          $0x00000001, R9
+	JZ             oneWholeQ2KAVX2_done
+	PREFETCHT0     4180(CX)
+	PREFETCHT0     4244(CX)
+	VBROADCASTI128 (CX), Y3
+	VPAND          Y0, Y3, Y3
+	VPMOVZXBW      (CX), Y2
+	VPSRLW         $0x04, Y2, Y2
+	VMOVDQU        16(CX), Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y5
+	VPMADDUBSW     (SI), Y5, Y5
+	VPSHUFB        avx2scalefalse_0_1<>+0(SB), Y3, Y6
 	VPMADDWD       Y6, Y5, Y5
-	VPADDD         Y5, Y2, Y2
+	VPSRLW         $0x02, Y4, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     32(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_2_3<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x04, Y4, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     64(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_4_5<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
+	VPMADDUBSW     96(SI), Y4, Y4
+	VPSHUFB        avx2scalefalse_6_7<>+0(SB), Y3, Y6
+	VPMADDWD       Y6, Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VMOVDQU        48(CX), Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y6
+	VPMADDUBSW     128(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_8_9<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x02, Y4, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     160(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_10_11<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x04, Y4, Y6
+	VPAND          avx2bytes3030303<>+0(SB), Y6, Y6
+	VPMADDUBSW     192(SI), Y6, Y6
+	VPSHUFB        avx2scalefalse_12_13<>+0(SB), Y3, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          avx2bytes3030303<>+0(SB), Y4, Y4
+	VPMADDUBSW     224(SI), Y4, Y4
+	VPSHUFB        avx2scalefalse_14_15<>+0(SB), Y3, Y3
+	VPMADDWD       Y3, Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VPMADDWD       (R8), Y2, Y2
+	VMOVD          80(CX), X3
+	VPINSRD        $0x01, 80(CX), X3, X3
+	VCVTPH2PS      X3, X3
+	VPSHUFD        $0xd8, X3, X3
+	VBROADCASTSS   (DI), X4
+	VMULPS         X4, X3, X3
 	ADDQ           $0x00000020, R8
 	ADDQ           $0x00000054, CX
 	ADDQ           $0x00000100, SI
 	ADDQ           $0x00000008, DI
-	DECQ           R9
-	JNZ            oneWholeQ2KAVX2_block
-	VCVTDQ2PS      Y2, Y2
-	VMULPS         Y3, Y2, Y2
-	VSUBPS         Y4, Y2, Y2
-	VADDPS         Y2, Y1, Y1
-	VEXTRACTF128   $0x01, Y1, X2
-	VADDPS         X2, X1, X1
-	VMOVHLPS       X1, X1, X2
-	VADDPS         X2, X1, X1
-	VMOVSHDUP      X1, X2
+	VPUNPCKLDQ     Y5, Y5, Y4
+	VPUNPCKHDQ     Y5, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VPUNPCKLDQ     Y2, Y2, Y5
+	VPUNPCKHDQ     Y2, Y2, Y2
+	VPADDD         Y2, Y5, Y5
+	VPUNPCKLQDQ    Y5, Y4, Y2
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VPADDD         Y4, Y2, Y2
+	VEXTRACTI128   $0x01, Y2, X4
+	VPADDD         X4, X2, X2
+	VCVTDQ2PS      X2, X2
+	VMULPS         X3, X2, X2
+	VMOVHLPS       X2, X2, X4
+	VSUBPS         X4, X2, X2
 	VADDSS         X2, X1, X1
-	VMOVSS         X1, (DX)
-	ADDQ           $0x00000004, DX
-	DECQ           BX
-	JNZ            oneWholeQ2KAVX2_row
+
+oneWholeQ2KAVX2_done:
+	VMOVSS X1, (DX)
+	ADDQ   $0x00000004, DX
+	DECQ   BX
+	JNZ    oneWholeQ2KAVX2_row
 	VZEROUPPER
 	RET
 
@@ -8365,6 +9477,239 @@ loop_oneCodesG16AVX2:
 	MOVSS        X1, y+40(FP)
 	RET
 
+// func wholeDotG16AVX2(a *byte)
+// Requires: AVX, AVX2
+TEXT ·wholeDotG16AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	VMOVUPS avx2wordsInTurn<>+0(SB), Y0
+	XORQ    CX, CX
+	MOVQ    32(AX), DX
+	SHRQ    $0x01, DX
+	JZ      wholeDotG16AVX2_one
+
+wholeDotG16AVX2_twos:
+	MOVQ   (AX), BX
+	MOVQ   8(AX), SI
+	VXORPS X1, X1, X1
+	MOVQ   24(AX), R9
+	MOVQ   40(AX)(CX*8), DI
+	LEAQ   (DI)(R9*1), R8
+	SHRQ   $0x08, R9
+	LEAQ   (R8)(R9*8), R9
+	MOVQ   24(AX), R12
+	MOVQ   48(AX)(CX*8), R10
+	LEAQ   (R10)(R12*1), R11
+	SHRQ   $0x08, R12
+	LEAQ   (R11)(R12*8), R12
+	MOVQ   24(AX), R13
+	SHRQ   $0x08, R13
+
+wholeDotG16AVX2_two_blocks:
+	VMOVDQU      (BX), Y2
+	VPBROADCASTD (SI), Y3
+	VPSHUFB      Y0, Y3, Y3
+	VPMADDUBSW   (DI), Y2, Y4
+	VPMADDUBSW   (R10), Y2, Y2
+	VPMADDWD     Y3, Y4, Y4
+	VPMADDWD     Y3, Y2, Y2
+	VMOVDQU      32(BX), Y3
+	VPBROADCASTD 4(SI), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   32(DI), Y3, Y6
+	VPMADDUBSW   32(R10), Y3, Y3
+	VPMADDWD     Y5, Y6, Y6
+	VPMADDWD     Y5, Y3, Y3
+	VMOVDQU      64(BX), Y5
+	VPBROADCASTD 8(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   64(DI), Y5, Y8
+	VPMADDUBSW   64(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      96(BX), Y5
+	VPBROADCASTD 12(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   96(DI), Y5, Y8
+	VPMADDUBSW   96(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VMOVDQU      128(BX), Y5
+	VPBROADCASTD 16(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   128(DI), Y5, Y8
+	VPMADDUBSW   128(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      160(BX), Y5
+	VPBROADCASTD 20(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   160(DI), Y5, Y8
+	VPMADDUBSW   160(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VMOVDQU      192(BX), Y5
+	VPBROADCASTD 24(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   192(DI), Y5, Y8
+	VPMADDUBSW   192(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      224(BX), Y5
+	VPBROADCASTD 28(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   224(DI), Y5, Y8
+	VPMADDUBSW   224(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPADDD       Y6, Y4, Y4
+	VMOVDQU      (R9), Y5
+	VPMADDWD     32(SI), Y5, Y5
+	VPSUBD       Y5, Y4, Y4
+	ADDQ         $0x00000020, R9
+	VPADDD       Y3, Y2, Y2
+	VMOVDQU      (R12), Y3
+	VPMADDWD     32(SI), Y3, Y3
+	VPSUBD       Y3, Y2, Y2
+	ADDQ         $0x00000020, R12
+	VPUNPCKLDQ   Y2, Y4, Y3
+	VPUNPCKHDQ   Y2, Y4, Y2
+	VPADDD       Y2, Y3, Y3
+	VPSHUFD      $0x4e, Y3, Y2
+	VPADDD       Y2, Y3, Y3
+	VBROADCASTSS 64(SI), X4
+	VEXTRACTI128 $0x01, Y3, X2
+	VPADDD       X2, X3, X3
+	VCVTDQ2PS    X3, X3
+	VMOVSS       (R8), X2
+	VINSERTPS    $0x10, (R11), X2, X2
+	VMOVLHPS     X2, X2, X2
+	VMULPS       X2, X4, X4
+	VMULPS       X4, X3, X3
+	VADDPS       X3, X1, X1
+	ADDQ         $0x00000100, DI
+	ADDQ         $0x00000008, R8
+	ADDQ         $0x00000100, R10
+	ADDQ         $0x00000008, R11
+	ADDQ         $0x00000048, SI
+	ADDQ         $0x00000100, BX
+	DECQ         R13
+	JNZ          wholeDotG16AVX2_two_blocks
+	VMOVLPS      X1, 104(AX)(CX*4)
+	ADDQ         $0x00000002, CX
+	DECQ         DX
+	JNZ          wholeDotG16AVX2_twos
+
+wholeDotG16AVX2_one:
+	MOVQ   32(AX), DX
+	TESTQ  $0x00000001, DX
+	JZ     wholeDotG16AVX2_done
+	MOVQ   (AX), DX
+	MOVQ   8(AX), BX
+	VXORPS X1, X1, X1
+	MOVQ   24(AX), R8
+	MOVQ   40(AX)(CX*8), SI
+	LEAQ   (SI)(R8*1), DI
+	SHRQ   $0x08, R8
+	LEAQ   (DI)(R8*8), R8
+	MOVQ   24(AX), R9
+	SHRQ   $0x08, R9
+
+wholeDotG16AVX2_last_blocks:
+	VMOVDQU      (DX), Y2
+	VPBROADCASTD (BX), Y3
+	VPSHUFB      Y0, Y3, Y3
+	VPMADDUBSW   (SI), Y2, Y2
+	VPMADDWD     Y3, Y2, Y2
+	VMOVDQU      32(DX), Y3
+	VPBROADCASTD 4(BX), Y4
+	VPSHUFB      Y0, Y4, Y4
+	VPMADDUBSW   32(SI), Y3, Y3
+	VPMADDWD     Y4, Y3, Y3
+	VMOVDQU      64(DX), Y4
+	VPBROADCASTD 8(BX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   64(SI), Y4, Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      96(DX), Y4
+	VPBROADCASTD 12(BX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   96(SI), Y4, Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      128(DX), Y4
+	VPBROADCASTD 16(BX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   128(SI), Y4, Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      160(DX), Y4
+	VPBROADCASTD 20(BX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   160(SI), Y4, Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      192(DX), Y4
+	VPBROADCASTD 24(BX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   192(SI), Y4, Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      224(DX), Y4
+	VPBROADCASTD 28(BX), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   224(SI), Y4, Y4
+	VPMADDWD     Y5, Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VMOVDQU      (R8), Y3
+	VPMADDWD     32(BX), Y3, Y3
+	VPSUBD       Y3, Y2, Y2
+	ADDQ         $0x00000020, R8
+	VPUNPCKLDQ   Y2, Y2, Y3
+	VPUNPCKHDQ   Y2, Y2, Y2
+	VPADDD       Y2, Y3, Y3
+	VPSHUFD      $0x4e, Y3, Y2
+	VPADDD       Y2, Y3, Y3
+	VBROADCASTSS 64(BX), X4
+	VEXTRACTI128 $0x01, Y3, X2
+	VPADDD       X2, X3, X3
+	VCVTDQ2PS    X3, X3
+	VBROADCASTSS (DI), X2
+	VMULPS       X2, X4, X4
+	VMULPS       X4, X3, X3
+	VADDPS       X3, X1, X1
+	ADDQ         $0x00000100, SI
+	ADDQ         $0x00000008, DI
+	ADDQ         $0x00000048, BX
+	ADDQ         $0x00000100, DX
+	DECQ         R9
+	JNZ          wholeDotG16AVX2_last_blocks
+	VMOVSS       X1, 104(AX)(CX*4)
+	ADDQ         $0x00000001, CX
+
+wholeDotG16AVX2_done:
+	VZEROUPPER
+	RET
+
+DATA avx2wordsInTurn<>+0(SB)/8, $0x0100010001000100
+DATA avx2wordsInTurn<>+8(SB)/8, $0x0100010001000100
+DATA avx2wordsInTurn<>+16(SB)/8, $0x0302030203020302
+DATA avx2wordsInTurn<>+24(SB)/8, $0x0302030203020302
+GLOBL avx2wordsInTurn<>(SB), RODATA|NOPTR, $32
+
 // func widenCodesG16BiasedAVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·widenCodesG16BiasedAVX2(SB), NOSPLIT, $0-40
@@ -8476,152 +9821,148 @@ TEXT ·wholeDotG16BiasedAVX2(SB), NOSPLIT, $0-8
 	JZ      wholeDotG16BiasedAVX2_one
 
 wholeDotG16BiasedAVX2_twos:
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	MOVQ  24(AX), R9
-	MOVQ  40(AX)(CX*8), DI
-	LEAQ  (DI)(R9*1), R8
-	SHRQ  $0x08, R9
-	LEAQ  (R8)(R9*8), R9
-	VPXOR Y1, Y1, Y1
-	MOVQ  24(AX), R12
-	MOVQ  48(AX)(CX*8), R10
-	LEAQ  (R10)(R12*1), R11
-	SHRQ  $0x08, R12
-	LEAQ  (R11)(R12*8), R12
-	VPXOR Y2, Y2, Y2
-	MOVQ  24(AX), R13
-	SHRQ  $0x08, R13
+	MOVQ   (AX), BX
+	MOVQ   8(AX), SI
+	VXORPS X1, X1, X1
+	MOVQ   24(AX), R9
+	MOVQ   40(AX)(CX*8), DI
+	LEAQ   (DI)(R9*1), R8
+	SHRQ   $0x08, R9
+	LEAQ   (R8)(R9*8), R9
+	MOVQ   24(AX), R12
+	MOVQ   48(AX)(CX*8), R10
+	LEAQ   (R10)(R12*1), R11
+	SHRQ   $0x08, R12
+	LEAQ   (R11)(R12*8), R12
+	MOVQ   24(AX), R13
+	SHRQ   $0x08, R13
 
 wholeDotG16BiasedAVX2_two_blocks:
-	VMOVDQU      (BX), Y3
-	VPBROADCASTD (SI), Y4
-	VPSHUFB      Y0, Y4, Y4
-	VPMADDUBSW   (DI), Y3, Y5
-	VPMADDUBSW   (R10), Y3, Y3
-	VPMADDWD     Y4, Y5, Y5
-	VPMADDWD     Y4, Y3, Y3
-	VMOVDQU      32(BX), Y4
-	VPBROADCASTD 4(SI), Y6
-	VPSHUFB      Y0, Y6, Y6
-	VPMADDUBSW   32(DI), Y4, Y7
-	VPMADDUBSW   32(R10), Y4, Y4
-	VPMADDWD     Y6, Y7, Y7
-	VPMADDWD     Y6, Y4, Y4
-	VMOVDQU      64(BX), Y6
-	VPBROADCASTD 8(SI), Y8
-	VPSHUFB      Y0, Y8, Y8
-	VPMADDUBSW   64(DI), Y6, Y9
-	VPMADDUBSW   64(R10), Y6, Y6
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y5, Y5
-	VPMADDWD     Y8, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      96(BX), Y6
-	VPBROADCASTD 12(SI), Y8
-	VPSHUFB      Y0, Y8, Y8
-	VPMADDUBSW   96(DI), Y6, Y9
-	VPMADDUBSW   96(R10), Y6, Y6
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y8, Y6, Y6
+	VMOVDQU      (BX), Y2
+	VPBROADCASTD (SI), Y3
+	VPSHUFB      Y0, Y3, Y3
+	VPMADDUBSW   (DI), Y2, Y4
+	VPMADDUBSW   (R10), Y2, Y2
+	VPMADDWD     Y3, Y4, Y4
+	VPMADDWD     Y3, Y2, Y2
+	VMOVDQU      32(BX), Y3
+	VPBROADCASTD 4(SI), Y5
+	VPSHUFB      Y0, Y5, Y5
+	VPMADDUBSW   32(DI), Y3, Y6
+	VPMADDUBSW   32(R10), Y3, Y3
+	VPMADDWD     Y5, Y6, Y6
+	VPMADDWD     Y5, Y3, Y3
+	VMOVDQU      64(BX), Y5
+	VPBROADCASTD 8(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   64(DI), Y5, Y8
+	VPMADDUBSW   64(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      96(BX), Y5
+	VPBROADCASTD 12(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   96(DI), Y5, Y8
+	VPMADDUBSW   96(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VMOVDQU      128(BX), Y5
+	VPBROADCASTD 16(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   128(DI), Y5, Y8
+	VPMADDUBSW   128(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      160(BX), Y5
+	VPBROADCASTD 20(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   160(DI), Y5, Y8
+	VPMADDUBSW   160(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VMOVDQU      192(BX), Y5
+	VPBROADCASTD 24(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   192(DI), Y5, Y8
+	VPMADDUBSW   192(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      224(BX), Y5
+	VPBROADCASTD 28(SI), Y7
+	VPSHUFB      Y0, Y7, Y7
+	VPMADDUBSW   224(DI), Y5, Y8
+	VPMADDUBSW   224(R10), Y5, Y5
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y7, Y5, Y5
+	VPADDD       Y5, Y3, Y3
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      128(BX), Y6
-	VPBROADCASTD 16(SI), Y8
-	VPSHUFB      Y0, Y8, Y8
-	VPMADDUBSW   128(DI), Y6, Y9
-	VPMADDUBSW   128(R10), Y6, Y6
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y5, Y5
-	VPMADDWD     Y8, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      160(BX), Y6
-	VPBROADCASTD 20(SI), Y8
-	VPSHUFB      Y0, Y8, Y8
-	VPMADDUBSW   160(DI), Y6, Y9
-	VPMADDUBSW   160(R10), Y6, Y6
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y8, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VMOVDQU      192(BX), Y6
-	VPBROADCASTD 24(SI), Y8
-	VPSHUFB      Y0, Y8, Y8
-	VPMADDUBSW   192(DI), Y6, Y9
-	VPMADDUBSW   192(R10), Y6, Y6
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y5, Y5
-	VPMADDWD     Y8, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      224(BX), Y6
-	VPBROADCASTD 28(SI), Y8
-	VPSHUFB      Y0, Y8, Y8
-	VPMADDUBSW   224(DI), Y6, Y9
-	VPMADDUBSW   224(R10), Y6, Y6
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y8, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VPADDD       Y7, Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (R8), Y6
-	VBROADCASTSS 64(SI), Y7
-	VMULPS       Y6, Y7, Y7
-	VMULPS       Y7, Y5, Y5
-	VMOVDQU      (R9), Y7
-	VPMADDWD     32(SI), Y7, Y7
-	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 68(SI), Y8
-	VMULPS       Y6, Y8, Y8
-	VMULPS       Y8, Y7, Y7
-	VSUBPS       Y7, Y5, Y5
+	VMOVDQU      (R9), Y5
+	VPMADDWD     32(SI), Y5, Y5
 	ADDQ         $0x00000020, R9
-	VADDPS       Y5, Y1, Y1
+	VPADDD       Y3, Y2, Y2
+	VMOVDQU      (R12), Y3
+	VPMADDWD     32(SI), Y3, Y3
+	ADDQ         $0x00000020, R12
+	VPUNPCKLDQ   Y2, Y4, Y6
+	VPUNPCKHDQ   Y2, Y4, Y2
+	VPADDD       Y2, Y6, Y6
+	VPUNPCKLDQ   Y3, Y5, Y2
+	VPUNPCKHDQ   Y3, Y5, Y3
+	VPADDD       Y3, Y2, Y2
+	VPUNPCKLQDQ  Y2, Y6, Y3
+	VPUNPCKHQDQ  Y2, Y6, Y2
+	VPADDD       Y2, Y3, Y3
+	VMOVSD       64(SI), X4
+	VPSHUFD      $0x50, X4, X4
+	VEXTRACTI128 $0x01, Y3, X2
+	VPADDD       X2, X3, X3
+	VCVTDQ2PS    X3, X3
+	VMOVSS       (R8), X2
+	VINSERTPS    $0x10, (R11), X2, X2
+	VMOVLHPS     X2, X2, X2
+	VMULPS       X2, X4, X4
+	VMULPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X2
+	VSUBPS       X2, X3, X3
+	VADDPS       X3, X1, X1
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x00000008, R8
-	VPADDD       Y4, Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VBROADCASTSS (R11), Y4
-	VBROADCASTSS 64(SI), Y5
-	VMULPS       Y4, Y5, Y5
-	VMULPS       Y5, Y3, Y3
-	VMOVDQU      (R12), Y5
-	VPMADDWD     32(SI), Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 68(SI), Y6
-	VMULPS       Y4, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VSUBPS       Y5, Y3, Y3
-	ADDQ         $0x00000020, R12
-	VADDPS       Y3, Y2, Y2
 	ADDQ         $0x00000100, R10
 	ADDQ         $0x00000008, R11
 	ADDQ         $0x00000048, SI
 	ADDQ         $0x00000100, BX
 	DECQ         R13
 	JNZ          wholeDotG16BiasedAVX2_two_blocks
-	MOVQ         CX, BX
-	SHLQ         $0x05, BX
-	VMOVUPS      Y1, 104(AX)(BX*1)
-	VMOVUPS      Y2, 136(AX)(BX*1)
+	VMOVLPS      X1, 104(AX)(CX*4)
 	ADDQ         $0x00000002, CX
 	DECQ         DX
 	JNZ          wholeDotG16BiasedAVX2_twos
 
 wholeDotG16BiasedAVX2_one:
-	MOVQ  32(AX), DX
-	TESTQ $0x00000001, DX
-	JZ    wholeDotG16BiasedAVX2_done
-	MOVQ  (AX), DX
-	MOVQ  8(AX), BX
-	MOVQ  24(AX), R8
-	MOVQ  40(AX)(CX*8), SI
-	LEAQ  (SI)(R8*1), DI
-	SHRQ  $0x08, R8
-	LEAQ  (DI)(R8*8), R8
-	VPXOR Y1, Y1, Y1
-	MOVQ  24(AX), R9
-	SHRQ  $0x08, R9
+	MOVQ   32(AX), DX
+	TESTQ  $0x00000001, DX
+	JZ     wholeDotG16BiasedAVX2_done
+	MOVQ   (AX), DX
+	MOVQ   8(AX), BX
+	VXORPS X1, X1, X1
+	MOVQ   24(AX), R8
+	MOVQ   40(AX)(CX*8), SI
+	LEAQ   (SI)(R8*1), DI
+	SHRQ   $0x08, R8
+	LEAQ   (DI)(R8*8), R8
+	MOVQ   24(AX), R9
+	SHRQ   $0x08, R9
 
 wholeDotG16BiasedAVX2_last_blocks:
 	VMOVDQU      (DX), Y2
@@ -8671,40 +10012,41 @@ wholeDotG16BiasedAVX2_last_blocks:
 	VPMADDWD     Y5, Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS (DI), Y3
-	VBROADCASTSS 64(BX), Y4
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VMOVDQU      (R8), Y4
-	VPMADDWD     32(BX), Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 68(BX), Y5
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y5, Y4, Y4
-	VSUBPS       Y4, Y2, Y2
+	VMOVDQU      (R8), Y3
+	VPMADDWD     32(BX), Y3, Y3
 	ADDQ         $0x00000020, R8
-	VADDPS       Y2, Y1, Y1
+	VPUNPCKLDQ   Y2, Y2, Y4
+	VPUNPCKHDQ   Y2, Y2, Y2
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y3, Y3, Y2
+	VPUNPCKHDQ   Y3, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	VPUNPCKLQDQ  Y2, Y4, Y3
+	VPUNPCKHQDQ  Y2, Y4, Y2
+	VPADDD       Y2, Y3, Y3
+	VMOVSD       64(BX), X4
+	VPSHUFD      $0x50, X4, X4
+	VEXTRACTI128 $0x01, Y3, X2
+	VPADDD       X2, X3, X3
+	VCVTDQ2PS    X3, X3
+	VBROADCASTSS (DI), X2
+	VMULPS       X2, X4, X4
+	VMULPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X2
+	VSUBPS       X2, X3, X3
+	VADDPS       X3, X1, X1
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
 	ADDQ         $0x00000048, BX
 	ADDQ         $0x00000100, DX
 	DECQ         R9
 	JNZ          wholeDotG16BiasedAVX2_last_blocks
-	MOVQ         CX, DX
-	SHLQ         $0x05, DX
-	VMOVUPS      Y1, 104(AX)(DX*1)
+	VMOVSS       X1, 104(AX)(CX*4)
 	ADDQ         $0x00000001, CX
 
 wholeDotG16BiasedAVX2_done:
 	VZEROUPPER
 	RET
-
-DATA avx2wordsInTurn<>+0(SB)/8, $0x0100010001000100
-DATA avx2wordsInTurn<>+8(SB)/8, $0x0100010001000100
-DATA avx2wordsInTurn<>+16(SB)/8, $0x0302030203020302
-DATA avx2wordsInTurn<>+24(SB)/8, $0x0302030203020302
-GLOBL avx2wordsInTurn<>(SB), RODATA|NOPTR, $32
 
 // func widenCodesG32AVX2(dst *float32, codes *int8, scales *float32, biases *float32, groups int)
 // Requires: AVX, AVX2
@@ -8815,168 +10157,167 @@ TEXT ·wholeDotG32AVX2(SB), NOSPLIT, $0-8
 	JZ   wholeDotG32AVX2_one
 
 wholeDotG32AVX2_twos:
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	MOVQ  24(AX), R9
-	MOVQ  40(AX)(CX*8), DI
-	LEAQ  (DI)(R9*1), R8
-	SHRQ  $0x08, R9
-	LEAQ  (R8)(R9*8), R9
-	VPXOR Y0, Y0, Y0
-	MOVQ  24(AX), R11
-	MOVQ  48(AX)(CX*8), R9
-	LEAQ  (R9)(R11*1), R10
-	SHRQ  $0x08, R11
-	LEAQ  (R10)(R11*8), R11
-	VPXOR Y1, Y1, Y1
-	MOVQ  24(AX), R11
-	SHRQ  $0x08, R11
+	MOVQ   (AX), BX
+	MOVQ   8(AX), SI
+	VXORPS X0, X0, X0
+	MOVQ   24(AX), R9
+	MOVQ   40(AX)(CX*8), DI
+	LEAQ   (DI)(R9*1), R8
+	SHRQ   $0x08, R9
+	LEAQ   (R8)(R9*8), R9
+	MOVQ   24(AX), R11
+	MOVQ   48(AX)(CX*8), R9
+	LEAQ   (R9)(R11*1), R10
+	SHRQ   $0x08, R11
+	LEAQ   (R10)(R11*8), R11
+	MOVQ   24(AX), R11
+	SHRQ   $0x08, R11
 
 wholeDotG32AVX2_two_blocks:
-	VMOVDQU      (BX), Y2
-	VPBROADCASTD (SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      (DI), Y5
-	VPSIGNB      Y2, Y5, Y5
-	VPMADDUBSW   Y5, Y4, Y5
-	VMOVDQU      (R9), Y6
-	VPSIGNB      Y2, Y6, Y6
-	VPMADDUBSW   Y6, Y4, Y6
-	VPMADDWD     Y3, Y5, Y5
-	VPMADDWD     Y3, Y6, Y6
-	VMOVDQU      32(BX), Y2
-	VPBROADCASTD 4(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      32(DI), Y7
-	VPSIGNB      Y2, Y7, Y7
-	VPMADDUBSW   Y7, Y4, Y7
-	VMOVDQU      32(R9), Y8
-	VPSIGNB      Y2, Y8, Y8
-	VPMADDUBSW   Y8, Y4, Y8
-	VPMADDWD     Y3, Y7, Y7
-	VPMADDWD     Y3, Y8, Y8
-	VMOVDQU      64(BX), Y2
-	VPBROADCASTD 8(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      64(DI), Y9
-	VPSIGNB      Y2, Y9, Y9
-	VPMADDUBSW   Y9, Y4, Y9
-	VMOVDQU      64(R9), Y10
-	VPSIGNB      Y2, Y10, Y10
-	VPMADDUBSW   Y10, Y4, Y10
-	VPMADDWD     Y3, Y9, Y9
+	VMOVDQU      (BX), Y1
+	VPBROADCASTD (SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      (DI), Y4
+	VPSIGNB      Y1, Y4, Y4
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R9), Y5
+	VPSIGNB      Y1, Y5, Y5
+	VPMADDUBSW   Y5, Y3, Y5
+	VPMADDWD     Y2, Y4, Y4
+	VPMADDWD     Y2, Y5, Y5
+	VMOVDQU      32(BX), Y1
+	VPBROADCASTD 4(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      32(DI), Y6
+	VPSIGNB      Y1, Y6, Y6
+	VPMADDUBSW   Y6, Y3, Y6
+	VMOVDQU      32(R9), Y7
+	VPSIGNB      Y1, Y7, Y7
+	VPMADDUBSW   Y7, Y3, Y7
+	VPMADDWD     Y2, Y6, Y6
+	VPMADDWD     Y2, Y7, Y7
+	VMOVDQU      64(BX), Y1
+	VPBROADCASTD 8(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      64(DI), Y8
+	VPSIGNB      Y1, Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      64(R9), Y9
+	VPSIGNB      Y1, Y9, Y9
+	VPMADDUBSW   Y9, Y3, Y9
+	VPMADDWD     Y2, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y2, Y9, Y9
 	VPADDD       Y9, Y5, Y5
-	VPMADDWD     Y3, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      96(BX), Y2
-	VPBROADCASTD 12(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      96(DI), Y9
-	VPSIGNB      Y2, Y9, Y9
-	VPMADDUBSW   Y9, Y4, Y9
-	VMOVDQU      96(R9), Y10
-	VPSIGNB      Y2, Y10, Y10
-	VPMADDUBSW   Y10, Y4, Y10
-	VPMADDWD     Y3, Y9, Y9
+	VMOVDQU      96(BX), Y1
+	VPBROADCASTD 12(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      96(DI), Y8
+	VPSIGNB      Y1, Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      96(R9), Y9
+	VPSIGNB      Y1, Y9, Y9
+	VPMADDUBSW   Y9, Y3, Y9
+	VPMADDWD     Y2, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y2, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y3, Y10, Y10
-	VPADDD       Y10, Y8, Y8
-	VMOVDQU      128(BX), Y2
-	VPBROADCASTD 16(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      128(DI), Y9
-	VPSIGNB      Y2, Y9, Y9
-	VPMADDUBSW   Y9, Y4, Y9
-	VMOVDQU      128(R9), Y10
-	VPSIGNB      Y2, Y10, Y10
-	VPMADDUBSW   Y10, Y4, Y10
-	VPMADDWD     Y3, Y9, Y9
+	VMOVDQU      128(BX), Y1
+	VPBROADCASTD 16(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      128(DI), Y8
+	VPSIGNB      Y1, Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      128(R9), Y9
+	VPSIGNB      Y1, Y9, Y9
+	VPMADDUBSW   Y9, Y3, Y9
+	VPMADDWD     Y2, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y2, Y9, Y9
 	VPADDD       Y9, Y5, Y5
-	VPMADDWD     Y3, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      160(BX), Y2
-	VPBROADCASTD 20(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      160(DI), Y9
-	VPSIGNB      Y2, Y9, Y9
-	VPMADDUBSW   Y9, Y4, Y9
-	VMOVDQU      160(R9), Y10
-	VPSIGNB      Y2, Y10, Y10
-	VPMADDUBSW   Y10, Y4, Y10
-	VPMADDWD     Y3, Y9, Y9
+	VMOVDQU      160(BX), Y1
+	VPBROADCASTD 20(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      160(DI), Y8
+	VPSIGNB      Y1, Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      160(R9), Y9
+	VPSIGNB      Y1, Y9, Y9
+	VPMADDUBSW   Y9, Y3, Y9
+	VPMADDWD     Y2, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y2, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y3, Y10, Y10
-	VPADDD       Y10, Y8, Y8
-	VMOVDQU      192(BX), Y2
-	VPBROADCASTD 24(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      192(DI), Y9
-	VPSIGNB      Y2, Y9, Y9
-	VPMADDUBSW   Y9, Y4, Y9
-	VMOVDQU      192(R9), Y10
-	VPSIGNB      Y2, Y10, Y10
-	VPMADDUBSW   Y10, Y4, Y10
-	VPMADDWD     Y3, Y9, Y9
+	VMOVDQU      192(BX), Y1
+	VPBROADCASTD 24(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      192(DI), Y8
+	VPSIGNB      Y1, Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      192(R9), Y9
+	VPSIGNB      Y1, Y9, Y9
+	VPMADDUBSW   Y9, Y3, Y9
+	VPMADDWD     Y2, Y8, Y8
+	VPADDD       Y8, Y4, Y4
+	VPMADDWD     Y2, Y9, Y9
 	VPADDD       Y9, Y5, Y5
-	VPMADDWD     Y3, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      224(BX), Y2
-	VPBROADCASTD 28(SI), Y3
-	VPABSB       Y2, Y4
-	VMOVDQU      224(DI), Y9
-	VPSIGNB      Y2, Y9, Y9
-	VPMADDUBSW   Y9, Y4, Y9
-	VMOVDQU      224(R9), Y10
-	VPSIGNB      Y2, Y10, Y10
-	VPMADDUBSW   Y10, Y4, Y10
-	VPMADDWD     Y3, Y9, Y9
+	VMOVDQU      224(BX), Y1
+	VPBROADCASTD 28(SI), Y2
+	VPABSB       Y1, Y3
+	VMOVDQU      224(DI), Y8
+	VPSIGNB      Y1, Y8, Y8
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      224(R9), Y9
+	VPSIGNB      Y1, Y9, Y9
+	VPMADDUBSW   Y9, Y3, Y9
+	VPMADDWD     Y2, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDWD     Y2, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y3, Y10, Y10
-	VPADDD       Y10, Y8, Y8
+	VPADDD       Y6, Y4, Y4
 	VPADDD       Y7, Y5, Y5
-	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (R8), Y2
-	VBROADCASTSS 64(SI), Y3
-	VMULPS       Y2, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VADDPS       Y5, Y0, Y0
+	VPUNPCKLDQ   Y5, Y4, Y1
+	VPUNPCKHDQ   Y5, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	VPSHUFD      $0x4e, Y1, Y2
+	VPADDD       Y2, Y1, Y1
+	VBROADCASTSS 64(SI), X3
+	VEXTRACTI128 $0x01, Y1, X2
+	VPADDD       X2, X1, X1
+	VCVTDQ2PS    X1, X1
+	VMOVSS       (R8), X2
+	VINSERTPS    $0x10, (R10), X2, X2
+	VMOVLHPS     X2, X2, X2
+	VMULPS       X2, X3, X3
+	VMULPS       X3, X1, X1
+	VADDPS       X1, X0, X0
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x00000008, R8
-	VPADDD       Y8, Y6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VBROADCASTSS (R10), Y2
-	VBROADCASTSS 64(SI), Y3
-	VMULPS       Y2, Y3, Y3
-	VMULPS       Y3, Y6, Y6
-	VADDPS       Y6, Y1, Y1
 	ADDQ         $0x00000100, R9
 	ADDQ         $0x00000008, R10
 	ADDQ         $0x00000048, SI
 	ADDQ         $0x00000100, BX
 	DECQ         R11
 	JNZ          wholeDotG32AVX2_two_blocks
-	MOVQ         CX, BX
-	SHLQ         $0x05, BX
-	VMOVUPS      Y0, 104(AX)(BX*1)
-	VMOVUPS      Y1, 136(AX)(BX*1)
+	VMOVLPS      X0, 104(AX)(CX*4)
 	ADDQ         $0x00000002, CX
 	DECQ         DX
 	JNZ          wholeDotG32AVX2_twos
 
 wholeDotG32AVX2_one:
-	MOVQ  32(AX), DX
-	TESTQ $0x00000001, DX
-	JZ    wholeDotG32AVX2_done
-	MOVQ  (AX), DX
-	MOVQ  8(AX), BX
-	MOVQ  24(AX), R8
-	MOVQ  40(AX)(CX*8), SI
-	LEAQ  (SI)(R8*1), DI
-	SHRQ  $0x08, R8
-	LEAQ  (DI)(R8*8), R8
-	VPXOR Y0, Y0, Y0
-	MOVQ  24(AX), R8
-	SHRQ  $0x08, R8
+	MOVQ   32(AX), DX
+	TESTQ  $0x00000001, DX
+	JZ     wholeDotG32AVX2_done
+	MOVQ   (AX), DX
+	MOVQ   8(AX), BX
+	VXORPS X0, X0, X0
+	MOVQ   24(AX), R8
+	MOVQ   40(AX)(CX*8), SI
+	LEAQ   (SI)(R8*1), DI
+	SHRQ   $0x08, R8
+	LEAQ   (DI)(R8*8), R8
+	MOVQ   24(AX), R8
+	SHRQ   $0x08, R8
 
 wholeDotG32AVX2_last_blocks:
 	VMOVDQU      (DX), Y1
@@ -9042,21 +10383,26 @@ wholeDotG32AVX2_last_blocks:
 	VPMADDWD     Y2, Y6, Y6
 	VPADDD       Y6, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (DI), Y1
-	VBROADCASTSS 64(BX), Y2
-	VMULPS       Y1, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       Y4, Y0, Y0
+	VPUNPCKLDQ   Y4, Y4, Y1
+	VPUNPCKHDQ   Y4, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	VPSHUFD      $0x4e, Y1, Y2
+	VPADDD       Y2, Y1, Y1
+	VBROADCASTSS 64(BX), X3
+	VEXTRACTI128 $0x01, Y1, X2
+	VPADDD       X2, X1, X1
+	VCVTDQ2PS    X1, X1
+	VBROADCASTSS (DI), X2
+	VMULPS       X2, X3, X3
+	VMULPS       X3, X1, X1
+	VADDPS       X1, X0, X0
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
 	ADDQ         $0x00000048, BX
 	ADDQ         $0x00000100, DX
 	DECQ         R8
 	JNZ          wholeDotG32AVX2_last_blocks
-	MOVQ         CX, DX
-	SHLQ         $0x05, DX
-	VMOVUPS      Y0, 104(AX)(DX*1)
+	VMOVSS       X0, 104(AX)(CX*4)
 	ADDQ         $0x00000001, CX
 
 wholeDotG32AVX2_done:
@@ -9177,144 +10523,140 @@ TEXT ·wholeDotG32BiasedAVX2(SB), NOSPLIT, $0-8
 	JZ   wholeDotG32BiasedAVX2_one
 
 wholeDotG32BiasedAVX2_twos:
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	MOVQ  24(AX), R9
-	MOVQ  40(AX)(CX*8), DI
-	LEAQ  (DI)(R9*1), R8
-	SHRQ  $0x08, R9
-	LEAQ  (R8)(R9*8), R9
-	VPXOR Y0, Y0, Y0
-	MOVQ  24(AX), R12
-	MOVQ  48(AX)(CX*8), R10
-	LEAQ  (R10)(R12*1), R11
-	SHRQ  $0x08, R12
-	LEAQ  (R11)(R12*8), R12
-	VPXOR Y1, Y1, Y1
-	MOVQ  24(AX), R13
-	SHRQ  $0x08, R13
+	MOVQ   (AX), BX
+	MOVQ   8(AX), SI
+	VXORPS X0, X0, X0
+	MOVQ   24(AX), R9
+	MOVQ   40(AX)(CX*8), DI
+	LEAQ   (DI)(R9*1), R8
+	SHRQ   $0x08, R9
+	LEAQ   (R8)(R9*8), R9
+	MOVQ   24(AX), R12
+	MOVQ   48(AX)(CX*8), R10
+	LEAQ   (R10)(R12*1), R11
+	SHRQ   $0x08, R12
+	LEAQ   (R11)(R12*8), R12
+	MOVQ   24(AX), R13
+	SHRQ   $0x08, R13
 
 wholeDotG32BiasedAVX2_two_blocks:
-	VMOVDQU      (BX), Y2
-	VPBROADCASTD (SI), Y3
-	VPMADDUBSW   (DI), Y2, Y4
-	VPMADDUBSW   (R10), Y2, Y2
-	VPMADDWD     Y3, Y4, Y4
-	VPMADDWD     Y3, Y2, Y2
-	VMOVDQU      32(BX), Y3
-	VPBROADCASTD 4(SI), Y5
-	VPMADDUBSW   32(DI), Y3, Y6
-	VPMADDUBSW   32(R10), Y3, Y3
-	VPMADDWD     Y5, Y6, Y6
-	VPMADDWD     Y5, Y3, Y3
-	VMOVDQU      64(BX), Y5
-	VPBROADCASTD 8(SI), Y7
-	VPMADDUBSW   64(DI), Y5, Y8
-	VPMADDUBSW   64(R10), Y5, Y5
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPMADDWD     Y7, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VMOVDQU      96(BX), Y5
-	VPBROADCASTD 12(SI), Y7
-	VPMADDUBSW   96(DI), Y5, Y8
-	VPMADDUBSW   96(R10), Y5, Y5
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDWD     Y7, Y5, Y5
+	VMOVDQU      (BX), Y1
+	VPBROADCASTD (SI), Y2
+	VPMADDUBSW   (DI), Y1, Y3
+	VPMADDUBSW   (R10), Y1, Y1
+	VPMADDWD     Y2, Y3, Y3
+	VPMADDWD     Y2, Y1, Y1
+	VMOVDQU      32(BX), Y2
+	VPBROADCASTD 4(SI), Y4
+	VPMADDUBSW   32(DI), Y2, Y5
+	VPMADDUBSW   32(R10), Y2, Y2
+	VPMADDWD     Y4, Y5, Y5
+	VPMADDWD     Y4, Y2, Y2
+	VMOVDQU      64(BX), Y4
+	VPBROADCASTD 8(SI), Y6
+	VPMADDUBSW   64(DI), Y4, Y7
+	VPMADDUBSW   64(R10), Y4, Y4
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VMOVDQU      96(BX), Y4
+	VPBROADCASTD 12(SI), Y6
+	VPMADDUBSW   96(DI), Y4, Y7
+	VPMADDUBSW   96(R10), Y4, Y4
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      128(BX), Y4
+	VPBROADCASTD 16(SI), Y6
+	VPMADDUBSW   128(DI), Y4, Y7
+	VPMADDUBSW   128(R10), Y4, Y4
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VMOVDQU      160(BX), Y4
+	VPBROADCASTD 20(SI), Y6
+	VPMADDUBSW   160(DI), Y4, Y7
+	VPMADDUBSW   160(R10), Y4, Y4
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VMOVDQU      192(BX), Y4
+	VPBROADCASTD 24(SI), Y6
+	VPMADDUBSW   192(DI), Y4, Y7
+	VPMADDUBSW   192(R10), Y4, Y4
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y1, Y1
+	VMOVDQU      224(BX), Y4
+	VPBROADCASTD 28(SI), Y6
+	VPMADDUBSW   224(DI), Y4, Y7
+	VPMADDUBSW   224(R10), Y4, Y4
+	VPMADDWD     Y6, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDWD     Y6, Y4, Y4
+	VPADDD       Y4, Y2, Y2
 	VPADDD       Y5, Y3, Y3
-	VMOVDQU      128(BX), Y5
-	VPBROADCASTD 16(SI), Y7
-	VPMADDUBSW   128(DI), Y5, Y8
-	VPMADDUBSW   128(R10), Y5, Y5
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPMADDWD     Y7, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VMOVDQU      160(BX), Y5
-	VPBROADCASTD 20(SI), Y7
-	VPMADDUBSW   160(DI), Y5, Y8
-	VPMADDUBSW   160(R10), Y5, Y5
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDWD     Y7, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VMOVDQU      192(BX), Y5
-	VPBROADCASTD 24(SI), Y7
-	VPMADDUBSW   192(DI), Y5, Y8
-	VPMADDUBSW   192(R10), Y5, Y5
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPMADDWD     Y7, Y5, Y5
-	VPADDD       Y5, Y2, Y2
-	VMOVDQU      224(BX), Y5
-	VPBROADCASTD 28(SI), Y7
-	VPMADDUBSW   224(DI), Y5, Y8
-	VPMADDUBSW   224(R10), Y5, Y5
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDWD     Y7, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPADDD       Y6, Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (R8), Y5
-	VBROADCASTSS 64(SI), Y6
-	VMULPS       Y5, Y6, Y6
-	VMULPS       Y6, Y4, Y4
-	VMOVDQU      (R9), Y6
-	VPMADDWD     32(SI), Y6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VBROADCASTSS 68(SI), Y7
-	VMULPS       Y5, Y7, Y7
-	VMULPS       Y7, Y6, Y6
-	VSUBPS       Y6, Y4, Y4
+	VMOVDQU      (R9), Y4
+	VPMADDWD     32(SI), Y4, Y4
 	ADDQ         $0x00000020, R9
-	VADDPS       Y4, Y0, Y0
+	VPADDD       Y2, Y1, Y1
+	VMOVDQU      (R12), Y2
+	VPMADDWD     32(SI), Y2, Y2
+	ADDQ         $0x00000020, R12
+	VPUNPCKLDQ   Y1, Y3, Y5
+	VPUNPCKHDQ   Y1, Y3, Y1
+	VPADDD       Y1, Y5, Y5
+	VPUNPCKLDQ   Y2, Y4, Y1
+	VPUNPCKHDQ   Y2, Y4, Y2
+	VPADDD       Y2, Y1, Y1
+	VPUNPCKLQDQ  Y1, Y5, Y2
+	VPUNPCKHQDQ  Y1, Y5, Y1
+	VPADDD       Y1, Y2, Y2
+	VMOVSD       64(SI), X3
+	VPSHUFD      $0x50, X3, X3
+	VEXTRACTI128 $0x01, Y2, X1
+	VPADDD       X1, X2, X2
+	VCVTDQ2PS    X2, X2
+	VMOVSS       (R8), X1
+	VINSERTPS    $0x10, (R11), X1, X1
+	VMOVLHPS     X1, X1, X1
+	VMULPS       X1, X3, X3
+	VMULPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X1
+	VSUBPS       X1, X2, X2
+	VADDPS       X2, X0, X0
 	ADDQ         $0x00000100, DI
 	ADDQ         $0x00000008, R8
-	VPADDD       Y3, Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS (R11), Y3
-	VBROADCASTSS 64(SI), Y4
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y4, Y2, Y2
-	VMOVDQU      (R12), Y4
-	VPMADDWD     32(SI), Y4, Y4
-	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 68(SI), Y5
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y5, Y4, Y4
-	VSUBPS       Y4, Y2, Y2
-	ADDQ         $0x00000020, R12
-	VADDPS       Y2, Y1, Y1
 	ADDQ         $0x00000100, R10
 	ADDQ         $0x00000008, R11
 	ADDQ         $0x00000048, SI
 	ADDQ         $0x00000100, BX
 	DECQ         R13
 	JNZ          wholeDotG32BiasedAVX2_two_blocks
-	MOVQ         CX, BX
-	SHLQ         $0x05, BX
-	VMOVUPS      Y0, 104(AX)(BX*1)
-	VMOVUPS      Y1, 136(AX)(BX*1)
+	VMOVLPS      X0, 104(AX)(CX*4)
 	ADDQ         $0x00000002, CX
 	DECQ         DX
 	JNZ          wholeDotG32BiasedAVX2_twos
 
 wholeDotG32BiasedAVX2_one:
-	MOVQ  32(AX), DX
-	TESTQ $0x00000001, DX
-	JZ    wholeDotG32BiasedAVX2_done
-	MOVQ  (AX), DX
-	MOVQ  8(AX), BX
-	MOVQ  24(AX), R8
-	MOVQ  40(AX)(CX*8), SI
-	LEAQ  (SI)(R8*1), DI
-	SHRQ  $0x08, R8
-	LEAQ  (DI)(R8*8), R8
-	VPXOR Y0, Y0, Y0
-	MOVQ  24(AX), R9
-	SHRQ  $0x08, R9
+	MOVQ   32(AX), DX
+	TESTQ  $0x00000001, DX
+	JZ     wholeDotG32BiasedAVX2_done
+	MOVQ   (AX), DX
+	MOVQ   8(AX), BX
+	VXORPS X0, X0, X0
+	MOVQ   24(AX), R8
+	MOVQ   40(AX)(CX*8), SI
+	LEAQ   (SI)(R8*1), DI
+	SHRQ   $0x08, R8
+	LEAQ   (DI)(R8*8), R8
+	MOVQ   24(AX), R9
+	SHRQ   $0x08, R9
 
 wholeDotG32BiasedAVX2_last_blocks:
 	VMOVDQU      (DX), Y1
@@ -9356,29 +10698,36 @@ wholeDotG32BiasedAVX2_last_blocks:
 	VPMADDWD     Y4, Y3, Y3
 	VPADDD       Y3, Y2, Y2
 	VPADDD       Y2, Y1, Y1
-	VCVTDQ2PS    Y1, Y1
-	VBROADCASTSS (DI), Y2
-	VBROADCASTSS 64(BX), Y3
-	VMULPS       Y2, Y3, Y3
-	VMULPS       Y3, Y1, Y1
-	VMOVDQU      (R8), Y3
-	VPMADDWD     32(BX), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VBROADCASTSS 68(BX), Y4
-	VMULPS       Y2, Y4, Y4
-	VMULPS       Y4, Y3, Y3
-	VSUBPS       Y3, Y1, Y1
+	VMOVDQU      (R8), Y2
+	VPMADDWD     32(BX), Y2, Y2
 	ADDQ         $0x00000020, R8
-	VADDPS       Y1, Y0, Y0
+	VPUNPCKLDQ   Y1, Y1, Y3
+	VPUNPCKHDQ   Y1, Y1, Y1
+	VPADDD       Y1, Y3, Y3
+	VPUNPCKLDQ   Y2, Y2, Y1
+	VPUNPCKHDQ   Y2, Y2, Y2
+	VPADDD       Y2, Y1, Y1
+	VPUNPCKLQDQ  Y1, Y3, Y2
+	VPUNPCKHQDQ  Y1, Y3, Y1
+	VPADDD       Y1, Y2, Y2
+	VMOVSD       64(BX), X3
+	VPSHUFD      $0x50, X3, X3
+	VEXTRACTI128 $0x01, Y2, X1
+	VPADDD       X1, X2, X2
+	VCVTDQ2PS    X2, X2
+	VBROADCASTSS (DI), X1
+	VMULPS       X1, X3, X3
+	VMULPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X1
+	VSUBPS       X1, X2, X2
+	VADDPS       X2, X0, X0
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000008, DI
 	ADDQ         $0x00000048, BX
 	ADDQ         $0x00000100, DX
 	DECQ         R9
 	JNZ          wholeDotG32BiasedAVX2_last_blocks
-	MOVQ         CX, DX
-	SHLQ         $0x05, DX
-	VMOVUPS      Y0, 104(AX)(DX*1)
+	VMOVSS       X0, 104(AX)(CX*4)
 	ADDQ         $0x00000001, CX
 
 wholeDotG32BiasedAVX2_done:

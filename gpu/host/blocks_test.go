@@ -20,10 +20,12 @@ func TestBlockArgs(t *testing.T) {
 	var rest shortRest
 	var m manyArgs
 	var apart shortApart
+	var sa stripeArgs
+	var sr stripeRow
 	for name, c := range map[string][2]uintptr{
 		"codes": {unsafe.Offsetof(a.codes), 0}, "scales": {unsafe.Offsetof(a.scales), 8}, "biases": {unsafe.Offsetof(a.biases), 16},
 		"cols": {unsafe.Offsetof(a.cols), 24}, "rows": {unsafe.Offsetof(a.rows), 32}, "x": {unsafe.Offsetof(a.x), 40},
-		"y": {unsafe.Offsetof(a.y), 104}, "a row of y": {unsafe.Sizeof(a.y[0]), 32},
+		"y": {unsafe.Offsetof(a.y), 104}, "a number of y": {unsafe.Sizeof(a.y[0]), 4},
 		"Scales": {unsafe.Offsetof(w.Scales), 0}, "Minima": {unsafe.Offsetof(w.Minima), 32}, "D": {unsafe.Offsetof(w.D), 64},
 		"w": {unsafe.Offsetof(r.w), 0}, "rows of w": {unsafe.Offsetof(r.rows), 8}, "blocks": {unsafe.Offsetof(r.blocks), 16}, "x of a row": {unsafe.Offsetof(r.x), 24},
 		"of": {unsafe.Offsetof(r.of), 32}, "sums": {unsafe.Offsetof(r.sums), 40}, "y of a row": {unsafe.Offsetof(r.y), 48},
@@ -32,6 +34,13 @@ func TestBlockArgs(t *testing.T) {
 		"w of many": {unsafe.Offsetof(m.w), 0}, "eights": {unsafe.Offsetof(m.eights), 8}, "rest": {unsafe.Offsetof(m.rest), 16}, "rows of many": {unsafe.Offsetof(m.rows), 24},
 		"x of many": {unsafe.Offsetof(m.x), 32}, "y of many": {unsafe.Offsetof(m.y), 96},
 		"codes apart": {unsafe.Offsetof(apart.codes), 0}, "scales apart": {unsafe.Offsetof(apart.scale), 256}, "biases apart": {unsafe.Offsetof(apart.biases), 288}, "an eight apart": {unsafe.Sizeof(apart), 320},
+		"w of a stripe": {unsafe.Offsetof(sa.w), 0}, "numbers": {unsafe.Offsetof(sa.numbers), 8}, "other": {unsafe.Offsetof(sa.other), 16},
+		"segments": {unsafe.Offsetof(sa.segments), 24}, "x of a stripe": {unsafe.Offsetof(sa.x), 32}, "of of a stripe": {unsafe.Offsetof(sa.of), 40},
+		"lanes": {unsafe.Offsetof(sa.lanes), 48}, "y of a stripe": {unsafe.Offsetof(sa.y), 56},
+		"a stripeShort": {unsafe.Sizeof(stripeShort{}), 12}, "a stripeWhole": {unsafe.Sizeof(stripeWhole{}), 36}, "sums of a stripeWhole": {unsafe.Offsetof(stripeWhole{}.sums), 4},
+		"x of a stripeRow": {unsafe.Offsetof(sr.x), 0}, "numbers of X": {unsafe.Offsetof(sr.numbers), 8}, "sums of X": {unsafe.Offsetof(sr.sums), 16},
+		"dst": {unsafe.Offsetof(sr.dst), 24}, "of of X": {unsafe.Offsetof(sr.of), 32}, "laneX": {unsafe.Offsetof(sr.laneX), 40},
+		"laneOf": {unsafe.Offsetof(sr.laneOf), 48}, "count": {unsafe.Offsetof(sr.count), 56},
 		"order": {unsafe.Offsetof(rest.order), 608}, "mask": {unsafe.Offsetof(rest.mask), 640},
 		"DMin": {unsafe.Offsetof(w.DMin), 68}, "a Whole": {unsafe.Sizeof(w), 72},
 	} {

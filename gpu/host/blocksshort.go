@@ -12,7 +12,7 @@ type shortEight struct {
 	// x has 64 inputs of groups p and p+4 for p from 0 to 3: the first 16 of both, then the others.
 	x           [wholeGroup]int8
 	scale, sums [blockLanes]float32 // s and S
-	less        [blockLanes]int32   // the sum of the int8 times the format's Least, negated
+	less        [blockLanes]int32   // the sum of the int8 times the format's Unsigned, negated
 	sizes       [wholeGroup]uint8   // x without a sign
 }
 
@@ -52,7 +52,7 @@ func backBytes(cols int, b *quant.Block) int {
 // arrangeRow arranges a row of X in mem, which has arrangedBytes.
 func (k *kernels) arrangeRow(s *blockScratch, mem []byte, cols int, x []byte, b *quant.Block) {
 	eights, left := cols/wholeGroup, cols%wholeGroup/b.Len
-	k.blocks.arrange(&mem[0], &x[0], &x[cols], eights, -int(b.Least))
+	k.blocks.arrange(&mem[0], &x[0], &x[cols], eights, -int(b.Unsigned()))
 	if left == 0 {
 		return
 	}
@@ -61,7 +61,7 @@ func (k *kernels) arrangeRow(s *blockScratch, mem []byte, cols int, x []byte, b 
 	copy(s.last[wholeGroup-left*b.Len:], x[eights*wholeGroup:cols])
 	copy(s.of[8*(blockLanes-left):], x[cols+8*blockLanes*eights:cols+8*cols/b.Len])
 	rest := (*shortRest)(unsafe.Pointer(&mem[eights*eightBytes]))
-	k.blocks.arrange(&mem[eights*eightBytes], &s.last[0], &s.of[0], 1, -int(b.Least))
+	k.blocks.arrange(&mem[eights*eightBytes], &s.last[0], &s.of[0], 1, -int(b.Unsigned()))
 	for i := range rest.order {
 		rest.order[i], rest.mask[i] = uint32(i+blockLanes-left)%blockLanes, 0
 		if i < left {

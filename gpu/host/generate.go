@@ -5,6 +5,7 @@ package host
 //go:generate sh -c "cd gen && go run . -family plain -isa avx512 -pkg host -out ../plain_avx512_amd64.s -stubs ../plain_avx512_amd64.go"
 //go:generate sh -c "cd gen && go run . -family plain -isa avx2 -pkg host -out ../plain_avx2_amd64.s -stubs ../plain_avx2_amd64.go"
 //go:generate sh -c "cd gen && go run . -family blocks -isa avx2 -pkg host -out ../blocks_avx2_amd64.s -stubs ../blocks_avx2_amd64.go"
+//go:generate sh -c "cd gen && go run . -family blocks -isa avx512 -pkg host -out ../blocks_avx512_amd64.s -stubs ../blocks_avx512_amd64.go"
 //go:generate sh -c "cd gen && go run . -family vectors -isa avx512 -pkg host -out ../vector_avx512_amd64.s -stubs ../vector_avx512_amd64.go"
 //go:generate sh -c "cd gen && go run . -family vectors -isa avx2 -pkg host -out ../vector_avx2_amd64.s -stubs ../vector_avx2_amd64.go"
 //go:generate sh -c "cd gen && go run ./amx -out ../amx_amd64.s -stubs ../amx_amd64.go"

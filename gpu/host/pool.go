@@ -112,8 +112,7 @@ func (p *pool) bind(thread, threads int) error {
 
 // close ends the workers. No job may be running.
 func (p *pool) close() {
-	p.quit.Store(true)
-	p.turn.Add(1)
+	p.quit.Store(true) // the turn stays: a worker that saw another one would wait for one after it
 	for p.rouseOne() {
 	}
 	p.ended.Wait()

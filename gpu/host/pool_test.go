@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
 // taskFunc is a task for tests.
@@ -159,5 +161,16 @@ func BenchmarkPool(b *testing.B) {
 				at += job
 			}
 		})
+	}
+}
+
+// TestPoolEnds closes pools right after a job, when workers are anywhere between it and sleep: all
+// of them end.
+func TestPoolEnds(t *testing.T) {
+	var s scratch
+	for range testenv.Rounds(2000, 5000, 50000) {
+		p := newPool(3)
+		p.run(&s, taskFunc(func(int) {}), 8, 4, nil)
+		p.close()
 	}
 }

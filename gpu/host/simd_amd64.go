@@ -10,7 +10,7 @@ var (
 
 	avx512 = kernels{
 		name: "avx512", pair: 2, rate: 150, quantise: quantiseAVX512,
-		plain: avx512Plain.kernels(), codings: withBlocks(avx512Plain.table(avx512Codings)), blocks: &avx2Blocks, arrangeScales: arrangeScalesAVX512,
+		plain: avx512Plain.kernels(), codings: withOneRow(withBlocks(avx512Plain.table(avx512Codings)), avx512OneRow), blocks: &avx512Blocks, arrangeScales: arrangeScalesAVX512,
 	}
 	avx2 = kernels{
 		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2,
@@ -23,7 +23,7 @@ var (
 func available() []*kernels {
 	var all []*kernels
 	x := &cpu.X86
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512VNNI && x.HasFMA {
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512VNNI && x.HasBMI2 && x.HasFMA {
 		all = append(all, &avx512)
 		all = append(all, matrixUnit()...)
 	}

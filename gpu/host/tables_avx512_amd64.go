@@ -53,3 +53,19 @@ var avx512Codings = codingsNamed(map[string]codingKernels{
 		dequantise: dequantiseNVFP4AVX512,
 	},
 })
+
+// avx512OneRow are products of one row, by the names of formats, in place of those of all variants.
+var avx512OneRow = map[string]blockKernel{
+	"q6_k":   oneWholeQ6KAVX512,
+	"q5_1":   oneShortQ51AVX512,
+	"q5_0":   oneShortQ50AVX512,
+	"q5_k":   oneWholeQ5KAVX512,
+	"q4_1":   oneShortQ41AVX512,
+	"q4_0":   oneShortQ40AVX512,
+	"q4_k":   oneWholeQ4KAVX512,
+	"iq4_nl": oneShortIQ4NLAVX512,
+	"iq4_xs": oneWholeIQ4XSAVX512,
+	"mxfp4b": oneShortMXFP4AVX512,
+	"q3_k":   oneWholeQ3KAVX512,
+	"q2_k":   oneWholeQ2KAVX512,
+}

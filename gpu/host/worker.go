@@ -101,7 +101,7 @@ func (p *pool) news(seen uint32) bool {
 // await waits for a job that the worker has not seen, or for the end of the pool. It reports
 // whether the worker slept.
 func (p *pool) await(w *worker, seen uint32) (slept bool) {
-	news := func() bool { return p.news(seen) }
+	news := func() bool { return p.news(seen) || p.quit.Load() }
 	for !news() {
 		if spin(&w.idle, news) {
 			return slept

@@ -58,7 +58,7 @@ var blocks = func() (all []*Block) {
 
 // Whole is what a block of 256 numbers has beside its codes, which are 16 at a time code·Scales·D -
 // Minima·DMin. Groups of 32 have two entries of one number. Codes have no sign where there are
-// minima (see Block.Least), and otherwise Minima and DMin are 0. The place of each field is known
+// minima (see Block.Least); otherwise Minima and DMin are not set. The place of each field is known
 // to kernels.
 type Whole struct {
 	Scales, Minima [16]int16
@@ -97,6 +97,15 @@ func (b *Block) Validate(cols int) error {
 
 // Signed reports whether the codes of Whole have a sign, and there are no minima.
 func (b *Block) Signed() bool { return !b.Biased && b.Least == 0 }
+
+// Unsigned returns what is added to what codes of 4 or 5 bits stand for so that it has no sign:
+// Least, and 127 for a table whose values keep theirs in Split. It is 0 for Biased blocks.
+func (b *Block) Unsigned() int8 {
+	if b.Least == 0 && b.Table != nil {
+		return -slices.Min(b.Table.Values[:])
+	}
+	return b.Least
+}
 
 // Bytes returns the bytes of a [rows, cols] matrix.
 func (b *Block) Bytes(rows, cols int) int { return rows * (cols / b.Len) * b.Size }

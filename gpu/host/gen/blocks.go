@@ -23,14 +23,15 @@ type splitter struct {
 	fifths                     []reg.VecVirtual  // fifthBits, likewise
 	// sink takes 32 codes of the block, from number disp on, in place of memory.
 	sink func(v reg.VecVirtual, disp int)
-	// What else is not stored where there is a sink: d and dmin times the scale of the inputs, at
-	// of.
-	d, dmin, minima reg.VecVirtual
+	// What else is not stored where there is a sink: minima, and where a block has d.
+	minima reg.VecVirtual
+	d      int
+	taken  int // which block after src is taken
 	// The scales as words: in the halves those of even and of odd groups of 16, or twice those of
 	// groups of 32.
 	scaleWords reg.VecVirtual
-	of         reg.Register
-	steps      []func() // of oneWhole, see there
+	steps      []func() // of oneShort, see there
+	wide       wideSplitter
 	// Of oneSixes: which bits of bytes are a scale or minimum, its lower 4 bits, and the top 2.
 	sixMasks [3]reg.GPVirtual
 }
@@ -44,11 +45,18 @@ func (s *splitter) apart() {
 		s.short()
 		return
 	}
+	split := s.split()
+	split.scales(s)
+	split.codes(s)
+}
+
+// split returns what takes blocks of 256 apart.
+func (s *splitter) split() split {
 	split, ok := splits[s.block.Name]
 	if !ok {
 		log.Fatalf("gen: nothing takes blocks of %s apart", s.block)
 	}
-	split(s)
+	return split
 }
 
 // split takes blocks apart: codes are bytes with a sign, and each group has a scale and perhaps a
@@ -73,7 +81,9 @@ func (g *generator) split(f base.Func) {
 // bytes returns a vector of one byte in memory.
 func (g *generator) bytes(b byte) Mem { return g.same("bytes", 0x01010101*uint32(b)) }
 
-func (s *splitter) at(disp int) Mem   { return Mem{Base: s.src, Disp: disp} }
+// at is a place in the block that is taken.
+func (s *splitter) at(disp int) Mem { return Mem{Base: s.src, Disp: s.taken*s.block.Size + disp} }
+
 func (s *splitter) code(disp int) Mem { return Mem{Base: s.codes, Disp: disp} }
 
 // half returns the fp16 number at disp in every lane.

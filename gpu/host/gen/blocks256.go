@@ -8,10 +8,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// splits are the writers of splitters' bodies for blocks of 256, by their names.
-var splits = map[string]func(s *splitter){
-	"Q2_K": (*splitter).q2k, "Q3_K": (*splitter).q3k, "Q4_K": (*splitter).q4k, "Q5_K": (*splitter).q5k, "Q6_K": (*splitter).q6k,
-	"IQ4_XS": (*splitter).iq4xs,
+// split writes a splitter's body for a block of 256: its scales and minima, and its codes; and both
+// for codes that are taken 64 at a time (blockswide.go).
+type split struct{ scales, codes, wideScales, wideCodes func(s *splitter) }
+
+// splits are those of formats, by their names.
+var splits = map[string]split{
+	"Q2_K":   {(*splitter).scales2, (*splitter).q2k, (*splitter).wideScales2, (*splitter).wide2},
+	"Q3_K":   {(*splitter).scales3, (*splitter).q3k, (*splitter).wideScales3, (*splitter).wide3},
+	"Q4_K":   {(*splitter).sixes, (*splitter).q4k, (*splitter).wideSixes, (*splitter).wide4},
+	"Q5_K":   {(*splitter).sixes, (*splitter).q5k, (*splitter).wideSixes, (*splitter).wide5},
+	"Q6_K":   {(*splitter).scales6, (*splitter).q6k, (*splitter).wideScales6, (*splitter).wide6},
+	"IQ4_XS": {(*splitter).scalesIQ4, (*splitter).iq4xs, (*splitter).wideSplits, (*splitter).wideIQ4},
 }
 
 // eight stores 8 numbers: the integers in lanes times by.
@@ -96,7 +104,6 @@ func (s *splitter) nibbleMask() Op {
 }
 
 func (s *splitter) q4k() {
-	s.sixes()
 	for k := range 4 {
 		low, high := s.pair(16 + 32*k)
 		s.store(low, 64*k)
@@ -126,7 +133,6 @@ func (s *splitter) bitsTo(v reg.VecVirtual, from, to int, mask byte) reg.VecVirt
 }
 
 func (s *splitter) q5k() {
-	s.sixes()
 	if len(s.fifths) > 0 {
 		s.q5kByTables()
 		return
@@ -178,7 +184,7 @@ func (g *generator) fifthBits() (tables []reg.VecVirtual) {
 	return tables
 }
 
-func (s *splitter) q6k() {
+func (s *splitter) scales6() {
 	if s.kept() {
 		y := YMM()
 		VPMOVSXBW(s.at(192), y)
@@ -193,6 +199,9 @@ func (s *splitter) q6k() {
 			s.eight(y, d, s.scales, 32*k)
 		}
 	}
+}
+
+func (s *splitter) q6k() {
 	for k := range 2 {
 		tops := YMM()
 		VMOVDQU(s.at(128+32*k), tops)
@@ -210,7 +219,7 @@ func (s *splitter) q6k() {
 	}
 }
 
-func (s *splitter) q2k() {
+func (s *splitter) scales2() {
 	if s.sink != nil {
 		minima := YMM()
 		s.scaleWords = YMM()
@@ -240,6 +249,9 @@ func (s *splitter) q2k() {
 			s.eight(both, dmin, s.biases, 32*k)
 		}
 	}
+}
+
+func (s *splitter) q2k() {
 	for k := range 2 {
 		codes := YMM()
 		VMOVDQU(s.at(16+32*k), codes)
@@ -249,7 +261,7 @@ func (s *splitter) q2k() {
 	}
 }
 
-func (s *splitter) q3k() {
+func (s *splitter) scales3() {
 	w0, w1, w2 := s.word(96), s.word(100), s.word(104)
 	part := func(w reg.GPVirtual, right, top int) reg.GPVirtual {
 		r := masked(w, right, 15)
@@ -273,6 +285,9 @@ func (s *splitter) q3k() {
 		s.eightBytes(low, d, s.scales, 0, 32)
 		s.eightBytes(high, d, s.scales, 32, 32)
 	}
+}
+
+func (s *splitter) q3k() {
 	tops := YMM()
 	VMOVDQU(s.at(0), tops)
 	for k := range 2 {
@@ -318,12 +333,15 @@ func (g *generator) thirdBits() (tables [2]reg.VecVirtual) {
 	return tables
 }
 
-func (s *splitter) iq4xs() {
+func (s *splitter) scalesIQ4() {
 	if s.sink != nil {
 		s.oneSplits()
 	} else {
 		s.wholeSplits()
 	}
+}
+
+func (s *splitter) iq4xs() {
 	for k := range 4 {
 		if s.sink != nil { // inputs are arranged as package host's arrangeHalves has them
 			first, second := s.pair(8 + 32*k)

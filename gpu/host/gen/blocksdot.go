@@ -21,10 +21,15 @@ const (
 // blockDot is the product of a row's codes with rows of int8.
 type blockDot struct {
 	*generator
-	biased bool
+	unsigned bool // codes have no sign, and there are minima
+	biased   bool // which are multiplied by a number of their own
 
 	codes, scales, x, of, sums reg.Register
+	atX, atSums                int // where the block's are that is taken
 }
+
+// input is where inputs are from one on.
+func (d *blockDot) input(i int) Mem { return Mem{Base: d.x, Disp: d.atX + i} }
 
 // wholeDot takes a block of 256 at a time, and two rows of X, or the last one.
 func (g *generator) wholeDot(f base.Func) {
@@ -37,28 +42,29 @@ func (g *generator) wholeDot(f base.Func) {
 	at := GP64()
 	XORQ(at, at)
 	rows := func(name string, n int) {
-		codes, scales := field(blockCodes), field(blockScales)
-		ds, sums := make([]*blockDot, n), make([]reg.VecVirtual, n)
+		codes, scales, sum := field(blockCodes), field(blockScales), XMM()
+		VXORPS(sum, sum, sum)
+		ds := make([]*blockDot, n)
 		for r := range ds {
 			x, of, blocks := GP64(), GP64(), field(blockCols)
 			MOVQ(Mem{Base: a, Index: at, Scale: 8, Disp: blockX + 8*r}, x)
 			LEAQ(Mem{Base: x, Index: blocks, Scale: 1}, of)
 			SHRQ(U8(8), blocks)
 			LEAQ(Mem{Base: of, Index: blocks, Scale: 8}, blocks)
-			ds[r], sums[r] = &blockDot{generator: g, biased: f.Biased, codes: codes, scales: scales, x: x, of: of, sums: blocks}, g.zero()
+			ds[r] = &blockDot{generator: g, unsigned: f.Biased || f.Group == 16, biased: f.Biased, codes: codes, scales: scales, x: x, of: of, sums: blocks}
 		}
 		blocks := field(blockCols)
 		SHRQ(U8(8), blocks)
 		loop(name+"_blocks", blocks, func() {
-			whole(ds, sums, order)
+			addWhole(ds, sum, order)
 			ADDQ(U32(wholeSize), scales)
 			ADDQ(U32(256), codes)
 		})
-		y := GP64()
-		MOVQ(at, y)
-		SHLQ(U8(5), y)
-		for r, sum := range sums {
-			VMOVUPS(sum, Mem{Base: a, Index: y, Scale: 1, Disp: blockY + 32*r})
+		y := Mem{Base: a, Index: at, Scale: 4, Disp: blockY}
+		if n == 1 {
+			VMOVSS(sum, y)
+		} else {
+			VMOVLPS(sum, y)
 		}
 		ADDQ(U32(uint32(n)), at)
 	}
@@ -66,39 +72,89 @@ func (g *generator) wholeDot(f base.Func) {
 	end()
 }
 
-// whole adds a block to the sums of rows of X, of which each has a blockDot.
-func whole(ds []*blockDot, sums []reg.VecVirtual, order reg.VecVirtual) {
+// addWhole adds a block to the sums of rows of X, of which each has a blockDot and a lane.
+func addWhole(ds []*blockDot, sum, order reg.VecVirtual) {
 	totals := make([][2]reg.VecVirtual, len(ds))
 	for k := range 8 {
 		q := YMM()
 		VMOVDQU(Mem{Base: ds[0].codes, Disp: 32 * k}, q)
 		scale := ds[0].scale(k, order)
 		for r, p := range products(ds, q, 32*k) {
-			VPMADDWD(scale, p, p)
-			if total := &totals[r][k%2]; *total != nil {
-				VPADDD(p, *total, *total)
-			} else {
-				*total = p
-			}
+			addScaled(&totals[r][k%2], p, scale)
 		}
 	}
+	var whole, least []reg.VecVirtual
 	for r, d := range ds {
-		d.addWhole(sums[r], totals[r])
+		total := totals[r][0]
+		VPADDD(totals[r][1], total, total)
+		if d.unsigned {
+			minima := YMM()
+			VMOVDQU(Mem{Base: d.sums}, minima)
+			VPMADDWD(Mem{Base: d.scales, Disp: wholeMinima}, minima, minima)
+			if least = append(least, minima); !d.biased {
+				VPSUBD(minima, total, total)
+			}
+			ADDQ(U32(32), d.sums)
+		}
+		whole = append(whole, total)
+	}
+	part := addedNumbers(ds, whole, least)
+	VADDPS(part, sum, sum)
+	for _, d := range ds {
 		ADDQ(U32(256), d.x)
 		ADDQ(U32(8), d.of)
 	}
 }
 
+// addedNumbers adds up the lanes of what there is of each row of X, and multiplies it by the
+// numbers of the block.
+func addedNumbers(ds []*blockDot, whole, least []reg.VecVirtual) reg.VecVirtual {
+	pair := func(v []reg.VecVirtual) reg.VecVirtual {
+		return folded(v[0], v[len(v)-1], VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
+	}
+	dots, high, by, d := pair(whole), XMM(), XMM(), ds[0]
+	number := func(disp int) Mem { return Mem{Base: d.scales, Disp: disp} }
+	if d.biased { // of two rows both totals, then both least ones
+		dots = foldInts(dots, pair(least))
+		VMOVSD(number(wholeD), by) // and DMin
+		VPSHUFD(U8(0b01_01_00_00), by, by)
+	} else {
+		turned := YMM()
+		VPSHUFD(U8(0b01_00_11_10), dots, turned)
+		VPADDD(turned, dots, dots)
+		VBROADCASTSS(number(wholeD), by)
+	}
+	VEXTRACTI128(U8(1), dots, high)
+	sum := dots.AsX().(reg.VecVirtual)
+	VPADDD(high, sum, sum)
+	VCVTDQ2PS(sum, sum)
+	of := XMM()
+	if len(ds) == 1 {
+		VBROADCASTSS(Mem{Base: d.of}, of)
+	} else {
+		VMOVSS(Mem{Base: d.of}, of)
+		VINSERTPS(U8(0x10), Mem{Base: ds[1].of}, of, of)
+		VMOVLHPS(of, of, of)
+	}
+	VMULPS(of, by, by)
+	VMULPS(by, sum, sum)
+	if d.biased {
+		VMOVHLPS(sum, sum, high)
+		VSUBPS(high, sum, sum)
+	}
+	return sum
+}
+
 // products is times for several rows of X, of which it leaves the codes.
 func products(ds []*blockDot, q reg.VecVirtual, at int) (all []reg.VecVirtual) {
 	size := q
-	if !ds[0].biased {
+	if !ds[0].unsigned {
 		size = YMM()
 		VPABSB(q, size)
 	}
 	for _, d := range ds {
 		y, from := YMM(), Mem{Base: d.x, Disp: at}
-		if d.biased {
+		if d.unsigned {
 			VPMADDUBSW(from, q, y)
 		} else {
 			VMOVDQU(from, y)
@@ -108,31 +164,6 @@ func products(ds []*blockDot, q reg.VecVirtual, at int) (all []reg.VecVirtual) {
 		all = append(all, y)
 	}
 	return all
-}
-
-// addWhole adds the products of a block, which are in two totals.
-func (d *blockDot) addWhole(acc reg.VecVirtual, totals [2]reg.VecVirtual) {
-	total, of := totals[0], YMM()
-	VPADDD(totals[1], total, total)
-	VCVTDQ2PS(total, total)
-	VBROADCASTSS(Mem{Base: d.of}, of)
-	times := func(disp int, v reg.VecVirtual) {
-		by := YMM()
-		VBROADCASTSS(Mem{Base: d.scales, Disp: disp}, by)
-		VMULPS(of, by, by)
-		VMULPS(by, v, v)
-	}
-	times(wholeD, total)
-	if d.biased {
-		least := YMM()
-		VMOVDQU(Mem{Base: d.sums}, least)
-		VPMADDWD(Mem{Base: d.scales, Disp: wholeMinima}, least, least)
-		VCVTDQ2PS(least, least)
-		times(wholeDMin, least)
-		VSUBPS(least, total, total)
-		ADDQ(U32(32), d.sums)
-	}
-	VADDPS(total, acc, acc)
 }
 
 // wordsInTurn is the order of two words in which the first comes 8 times, and then the second.
@@ -161,24 +192,15 @@ func addScaled(total *reg.VecVirtual, p, scale reg.VecVirtual) {
 }
 
 // times returns the products of 32 inputs from at on, two of them added in 16 bits, with codes in a
-// register, which it changes. Codes of formats with biases or minima have no sign. The others have
-// one, of which the inputs are relieved: a code of -128 times inputs of up to 127, twice, is below
-// 2^15.
+// register, which it changes. Codes have no sign.
 func (d *blockDot) times(q reg.VecVirtual, at int) reg.VecVirtual {
 	y := YMM()
-	if d.biased {
-		VPMADDUBSW(Mem{Base: d.x, Disp: at}, q, y)
-		return y
-	}
-	VMOVDQU(Mem{Base: d.x, Disp: at}, y)
-	VPSIGNB(q, y, y)
-	VPABSB(q, q)
-	VPMADDUBSW(y, q, y)
+	VPMADDUBSW(d.input(at), q, y)
 	return y
 }
 
-// timesSigned is times for codes with a sign that are above -128: they take the sign of inputs x,
-// of which sizes are without it.
+// timesSigned is blockDot.times for codes with a sign that are above -128: they take the sign of
+// inputs x, of which sizes are without it.
 func (g *generator) timesSigned(q reg.VecVirtual, x, sizes Mem) reg.VecVirtual {
 	y := YMM()
 	VMOVDQU(sizes, y)

@@ -19,6 +19,8 @@ func (s *shortRow) numbersOf() (scale, bias reg.VecVirtual) {
 		}
 		VMOVUPS(Mem{Base: s.stored, Disp: apartScales}, scale)
 		return scale, bias
+	case s.wideCodes:
+		return s.wideNumbers()
 	case s.block.Power:
 		return s.powers(), nil
 	case s.block.Biased:

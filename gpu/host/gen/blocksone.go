@@ -30,63 +30,172 @@ const (
 	halvesSize  = 512
 )
 
-// oneWhole is wholeDot for one row of X, where codes go from a block into products. What becomes of
-// a block's total is computed between the products of the next block: each step waits for the one
-// before, and few instructions are in flight at a time.
+// oneWhole is wholeDot for one row of X, where codes go from a block into products. It takes two
+// blocks at a time, so that one instruction adds up lanes of both, and multiplies both, and then
+// the last of an odd number.
 func (g *generator) oneWhole(f base.Func) {
-	b := f.Coding.Block()
-	a := pointer("a")
-	field := fieldsOf(a)
-	s := &splitter{generator: g, block: b, src: field(rowW)}
+	field := fieldsOf(pointer("a"))
+	s := &splitter{generator: g, block: f.Coding.Block(), src: field(rowW)}
 	s.mask = g.keep(g.bytes(15))
 	s.constants()
+	if g.wideCodes {
+		s.wideConstants()
+	}
 	y := field(rowY)
 	loop(f.Name+"_row", field(rowRows), func() {
-		d := &blockDot{generator: g, biased: f.Biased, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
-		acc, last := g.zero(), &lastBlock{total: g.zero(), d: g.zero(), join: VSUBPS}
-		if f.Biased {
-			last.other = g.zero()
-		}
-		loop(f.Name+"_block", field(rowBlocks), func() {
-			s.fetch(b.Size)
-			s.of, s.d, s.steps = d.of, last.d, last.steps(acc)
-			if f.Biased {
-				s.steps = append(s.steps,
-					func() { VPMADDWD(Mem{Base: d.sums}, s.minima, last.other) },
-					func() { VCVTDQ2PS(last.other, last.other) },
-					func() { VMULPS(s.dmin, last.other, last.other) },
-				)
-			}
-			s.step()
-			s.multiply(d, last)
-			if f.Biased {
-				ADDQ(U32(32), d.sums)
-			}
-			ADDQ(U32(uint32(b.Size)), s.src)
-			if b.Table != nil {
-				ADDQ(U32(halvesSize), d.x)
-			} else {
-				ADDQ(U32(256), d.x)
-			}
-			ADDQ(U32(8), d.of)
-		})
-		s.steps = last.steps(acc)
-		s.finish()
-		g.storeLanes(acc, y)
+		d := &blockDot{generator: g, x: field(rowX), of: field(rowOf), sums: field(rowSums)}
+		sum, left := XMM(), field(rowBlocks)
+		VXORPS(sum, sum, sum)
+		SHRQ(U8(1), left)
+		JZ(LabelRef(f.Name + "_one"))
+		loop(f.Name+"_two", left, func() { s.products(d, 2).addTo(sum) })
+		Label(f.Name + "_one")
+		MOVQ(field(rowBlocks), left)
+		TESTQ(U32(1), left)
+		JZ(LabelRef(f.Name + "_done"))
+		s.products(d, 1).addTo(sum)
+		Label(f.Name + "_done")
+		VMOVSS(sum, Mem{Base: y})
+		ADDQ(U32(4), y)
 	})
 	end()
+}
+
+// wholeTotals is what one or two blocks add to a row: vectors whose lanes add up to their totals
+// and, if the format has minima with numbers of their own, to the products of these; and the
+// numbers, of the totals and then of the least ones.
+type wholeTotals struct {
+	*generator
+	whole, least []reg.VecVirtual
+	by           reg.VecVirtual
+}
+
+// products returns the totals of the next n blocks.
+func (s *splitter) products(d *blockDot, n int) *wholeTotals {
+	b, multiply, xs, sums := s.block, s.multiply, 256, 32
+	switch {
+	case s.wideCodes:
+		if multiply = s.multiplyWide; b.Table != nil {
+			sums = foursSize
+		}
+	case b.Table != nil:
+		xs = halvesSize
+	}
+	s.fetch(n * b.Size)
+	t := &wholeTotals{generator: s.generator}
+	for s.taken = range n {
+		from := *d
+		from.atX, from.atSums = s.taken*xs, s.taken*sums
+		total := multiply(&from)
+		if !b.Signed() {
+			minima := s.minima
+			VPMADDWD(Mem{Base: d.sums, Disp: from.atSums}, minima, minima)
+			if b.Biased {
+				t.least = append(t.least, minima)
+			} else {
+				s.less(minima, total)
+			}
+		}
+		t.whole = append(t.whole, total)
+	}
+	t.by = s.numbersOf(n, d.of)
+	if !b.Signed() || s.wideCodes {
+		ADDQ(U32(uint32(n*sums)), d.sums)
+	}
+	ADDQ(U32(uint32(n*b.Size)), s.src)
+	ADDQ(U32(uint32(n*xs)), d.x)
+	ADDQ(U32(uint32(n*8)), d.of)
+	return t
+}
+
+// less subtracts minima from a total.
+func (s *splitter) less(minima, total reg.VecVirtual) {
+	if !s.wideCodes {
+		VPSUBD(minima, total, total)
+		return
+	}
+	i, err := x86.VPSUBD(minima.AsZ(), total, total) // the upper half of minima is 0
+	instruction(i, err, minima, total)
+}
+
+// numbersOf returns d, and dmin, of one or two blocks, times the scales of the inputs.
+func (s *splitter) numbersOf(n int, of reg.Register) reg.VecVirtual {
+	by, x := XMM(), XMM()
+	place := func(i int) Mem {
+		s.taken = i
+		return s.at(s.d)
+	}
+	if s.block.Biased {
+		VMOVD(place(0), by)
+		VPINSRD(U8(1), place(n-1), by, by)
+		VCVTPH2PS(by, by)
+		VPSHUFD(U8(0b11_01_10_00), by, by)
+	} else {
+		if VPBROADCASTW(place(0), by); n == 2 {
+			VPINSRW(U8(1), place(1), by, by)
+		}
+		VCVTPH2PS(by, by)
+	}
+	if n == 2 {
+		VPERMILPS(U8(0b10_00_10_00), Mem{Base: of}, x)
+	} else {
+		VBROADCASTSS(Mem{Base: of}, x)
+	}
+	VMULPS(x, by, by)
+	return by
+}
+
+// addTo adds the blocks to the sum, one after the other.
+func (t *wholeTotals) addTo(sum reg.VecVirtual) {
+	n := len(t.whole)
+	dots, high := t.lanesOfTwo(t.whole[0], t.whole[n-1]), XMM()
+	if t.least != nil { // both totals, then both least ones
+		dots = foldInts(dots, folded(t.least[0], t.least[n-1], VPUNPCKLDQ, VPUNPCKHDQ, VPADDD))
+	}
+	parts := dots.AsX().(reg.VecVirtual)
+	if t.wideCodes { // whose registers the other does not reach
+		VEXTRACTI64X2(U8(1), dots, high)
+	} else {
+		VEXTRACTI128(U8(1), dots, high)
+	}
+	VPADDD(high, parts, parts)
+	if t.least == nil {
+		VPSHUFD(U8(0b01_00_11_10), parts, high)
+		VPADDD(high, parts, parts)
+	}
+	VCVTDQ2PS(parts, parts)
+	VMULPS(t.by, parts, parts)
+	if t.least != nil {
+		VMOVHLPS(parts, parts, high)
+		VSUBPS(high, parts, parts)
+	}
+	if VADDSS(parts, sum, sum); n == 2 {
+		VMOVSHDUP(parts, parts)
+		VADDSS(parts, sum, sum)
+	}
+}
+
+// lanesOfTwo returns sums of lanes of two vectors, in turns, of which four each are to be added.
+func (t *wholeTotals) lanesOfTwo(a, b reg.VecVirtual) reg.VecVirtual {
+	if !t.wideCodes {
+		return folded(a, b, VPUNPCKLDQ, VPUNPCKHDQ, VPADDD)
+	}
+	both, sum := foldWide(a, b, VPUNPCKLDQ, VPUNPCKHDQ), YMM()
+	VEXTRACTI64X4(U8(1), both, sum)
+	VPADDD(both.AsY(), sum, sum)
+	return sum
 }
 
 // constants loads what stays in registers for all blocks.
 func (s *splitter) constants() {
 	b := s.block
-	if b.Table != nil {
+	switch {
+	case s.wideCodes: // see wideConstants
+	case b.Table != nil:
 		s.held = s.valuesOf(0)
-	}
-	switch b.Name {
-	case "Q3_K":
+	case b.Name == "Q3_K":
 		s.topTables = s.thirdBits()
-	case "Q5_K":
+	case b.Name == "Q5_K":
 		s.fifths = s.fifthBits()
 	}
 	if b.Group == 32 && b.Biased {
@@ -97,15 +206,15 @@ func (s *splitter) constants() {
 	}
 }
 
-// multiply takes a block apart and adds up the products of its codes in last.
-func (s *splitter) multiply(d *blockDot, last *lastBlock) {
+// multiply takes a block apart and returns a vector whose lanes add up to the products of its
+// codes.
+func (s *splitter) multiply(d *blockDot) (total reg.VecVirtual) {
 	b := s.block
-	var totals [2]reg.VecVirtual
 	var scale reg.VecVirtual
 	n := 0
 	s.sink = func(q reg.VecVirtual, disp int) {
 		if b.Table != nil {
-			q = s.timesSigned(q, Mem{Base: d.x, Disp: disp}, Mem{Base: d.x, Disp: halvesSizes + disp})
+			q = s.timesSigned(q, d.input(disp), d.input(halvesSizes+disp))
 		} else {
 			q = d.times(q, disp)
 		}
@@ -113,53 +222,27 @@ func (s *splitter) multiply(d *blockDot, last *lastBlock) {
 			scale = YMM()
 			VPSHUFB(s.scalesAt(disp), s.scaleWords, scale)
 		}
-		if b.Table == nil {
-			if n == 0 {
-				VPMADDWD(scale, q, last.total)
-			} else {
-				VPMADDWD(scale, q, q)
-				VPADDD(q, last.total, last.total)
-			}
-		} else {
-			addScaled(&totals[n%2], q, scale)
-		}
+		addScaled(&total, q, scale)
 		n++
-		s.step()
 	}
 	s.apart()
-	if b.Table != nil {
-		totals = lanesOfHalves(totals)
-		VPADDD(totals[1], totals[0], last.total)
-	}
-}
-
-// lastBlock is what there is of a block before it is added up: the total of its products, what it
-// is multiplied by, and what joins it then, if anything does.
-type lastBlock struct {
-	total, d, other, part reg.VecVirtual
-	join                  func(ops ...Op)
-}
-
-// steps return the instructions that add it to acc.
-func (l *lastBlock) steps(acc reg.VecVirtual) []func() {
-	l.part = YMM()
-	all := []func(){func() { VCVTDQ2PS(l.total, l.part) }, func() { VMULPS(l.d, l.part, l.part) }}
-	if l.other != nil {
-		all = append(all, func() { l.join(l.other, l.part, l.part) })
-	}
-	return append(all, func() { VADDPS(l.part, acc, acc) })
-}
-
-// step adds the next instruction of those that wait.
-func (s *splitter) step() {
-	if len(s.steps) > 0 {
-		s.steps[0]()
-		s.steps = s.steps[1:]
-	}
+	return total
 }
 
 // scalesAt is the order that makes words of the scales for 32 codes from disp on.
 func (s *splitter) scalesAt(disp int) Mem {
+	o := s.scalesOf(disp)
+	return s.generator.table(o.name, 8, o.at)
+}
+
+// order is a table for VPSHUFB, of eight numbers.
+type order struct {
+	name string
+	at   func(i int) Constant
+}
+
+// scalesOf is the table of scalesAt.
+func (s *splitter) scalesOf(disp int) order {
 	k := uint32(disp / 32)
 	words, at := true, [2]uint32{2 * k, 2 * k} // of the first half and of the second
 	switch {
@@ -170,35 +253,17 @@ func (s *splitter) scalesAt(disp int) Mem {
 	case s.block.Biased: // bytes as they are stored
 		words, at = false, [2]uint32{2 * k, 2*k + 1}
 	}
-	return s.generator.table(fmt.Sprintf("scale%v_%d_%d", words, at[0], at[1]), 8, func(i int) Constant {
+	return order{fmt.Sprintf("scale%v_%d_%d", words, at[0], at[1]), func(i int) Constant {
 		w := at[i/4] | noByte<<8
 		if words {
 			w = at[i/4] | (at[i/4]+1)<<8
 		}
 		return U32(w * 0x00010001)
-	})
+	}}
 }
 
 // noByte is where VPSHUFB has no byte, but 0.
 const noByte = 0x80
-
-// finish adds all that wait.
-func (s *splitter) finish() {
-	for len(s.steps) > 0 {
-		s.step()
-	}
-}
-
-// lanesOfHalves returns two vectors whose sum has the lanes of blockArgs, where totals are of the
-// first halves of even and of odd groups, and of the second halves.
-func lanesOfHalves(totals [2]reg.VecVirtual) [2]reg.VecVirtual {
-	first, second := totals[0], totals[1]
-	even, odd := YMM(), YMM()
-	VINSERTI128(U8(1), second.AsX(), first, even)
-	lower(x86.VEXTRACTI128(U8(1), first, odd.AsX()))
-	VPBLENDD(U8(0xf0), second, odd, odd)
-	return [2]reg.VecVirtual{even, odd}
-}
 
 // setScales keeps the scales of 16 groups, for oneWhole in a register.
 func (s *splitter) setScales(v reg.VecVirtual) {
@@ -235,15 +300,28 @@ func (s *splitter) oneSixes() {
 	s.scaleWords = YMM()
 	VINSERTI128(U8(1), x, x.AsY(), s.scaleWords)
 	minima := YMM()
-	VPSHUFB(s.generator.table("sixMinima", 8, func(i int) Constant { // twice each, as words
-		return U32((uint32(4+i+i&4) | noByte<<8) * 0x00010001)
-	}), s.scaleWords, minima)
+	VPSHUFB(s.sixMinima(), s.scaleWords, minima)
 	s.setMinima(minima)
 	s.numbers(0, 2)
 }
 
+// sixMinima is the order that makes words of the minima that oneSixes leaves, twice each.
+func (s *splitter) sixMinima() Mem {
+	return s.generator.table("sixMinima", 8, func(i int) Constant {
+		return U32((uint32(4+i+i&4) | noByte<<8) * 0x00010001)
+	})
+}
+
 // oneSplits is wholeSplits for oneWhole. Half a vector has all scales: as words, twice in the end.
 func (s *splitter) oneSplits() {
+	low := s.splitScales()
+	s.scaleWords = YMM()
+	VINSERTI128(U8(1), low, low.AsY(), s.scaleWords)
+	s.numbers(0, -1)
+}
+
+// splitScales returns 8 scales as words.
+func (s *splitter) splitScales() reg.VecVirtual {
 	low, high := XMM(), XMM()
 	VMOVD(s.at(4), low)
 	VPSRLW(U8(4), low, high)
@@ -258,42 +336,7 @@ func (s *splitter) oneSplits() {
 	VPAND(s.same("topOfSix", 0x00300030), high, high)
 	VPOR(high, low, low)
 	VPSUBW(s.same("lessWords", 32|32<<16), low, low)
-	s.scaleWords = YMM()
-	VINSERTI128(U8(1), low, low.AsY(), s.scaleWords)
-	s.numbers(0, -1)
-}
-
-// oneNumbers is numbers for oneWhole: they are multiplied by the scale of the inputs.
-func (s *splitter) oneNumbers(d, dmin int) {
-	s.step() // for which s.d is still that of the block before
-	x, of := XMM(), XMM()
-	VBROADCASTSS(Mem{Base: s.of}, of)
-	if dmin == d+2 {
-		VMOVD(s.at(d), x)
-	} else {
-		VPBROADCASTW(s.at(d), x)
-	}
-	VCVTPH2PS(x, x)
-	VMULPS(of, x, x)
-	VBROADCASTSS(x, s.d)
-	if s.dmin = s.d; dmin == d+2 {
-		s.dmin = YMM()
-		VMOVSHDUP(x, x)
-		VBROADCASTSS(x, s.dmin)
-	}
-}
-
-// storeLanes stores the sum of the lanes of v at y, which it moves on to the next number.
-func (g *generator) storeLanes(v reg.VecVirtual, y reg.Register) {
-	half, low := XMM(), v.AsX().(reg.VecVirtual)
-	VEXTRACTF128(U8(1), v.AsY(), half)
-	VADDPS(half, low, low)
-	VMOVHLPS(low, low, half)
-	VADDPS(half, low, low)
-	VMOVSHDUP(low, half)
-	VADDSS(half, low, low)
-	VMOVSS(low, Mem{Base: y})
-	ADDQ(U32(4), y)
+	return low
 }
 
 // fetch prefetches as many bytes of blocks as are taken now, aheadBytes later.

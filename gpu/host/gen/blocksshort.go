@@ -121,12 +121,17 @@ type shortRow struct {
 	values reg.Register
 	// stored is where apartShort has left eight blocks; nil: they are in src, as they are stored.
 	stored reg.Register
+	wide   wideShort
 }
 
 // shortRow returns what takes blocks at src apart.
 func (g *generator) shortRow(f base.Func, src reg.Register) *shortRow {
 	b := f.Coding.Block()
 	s := &shortRow{splitter: &splitter{generator: g, block: b, src: src}}
+	if g.wideCodes {
+		s.wideConstants()
+		return s
+	}
 	s.mask, s.ones = g.keep(g.bytes(15)), g.keep(g.same("pair", 0x00010001))
 	if b.Table != nil {
 		s.held = s.valuesOf(b.Least)
@@ -142,6 +147,8 @@ func (g *generator) shortRow(f base.Func, src reg.Register) *shortRow {
 }
 
 // oneShort is blockDot for rows of W as they are stored and one row of X, with the lanes added up.
+// What becomes of the totals of eight blocks is computed between the products of the next eight:
+// each step waits for the one before, and few instructions that wait are in flight at a time.
 func (g *generator) oneShort(f base.Func) {
 	b := f.Coding.Block()
 	a := pointer("a")
@@ -150,7 +157,7 @@ func (g *generator) oneShort(f base.Func) {
 	y, back := field(rowY), field(rowBack)
 	loop(f.Name+"_row", field(rowRows), func() {
 		s.x = field(rowX)
-		acc, last := g.zero(), &lastBlock{total: g.zero(), d: g.zero(), join: VADDPS}
+		acc, last := g.zero(), &lastEight{total: g.zero(), d: g.zero()}
 		if b.Biased {
 			last.other = g.zero()
 		}
@@ -180,22 +187,76 @@ func (g *generator) oneShort(f base.Func) {
 	end()
 }
 
-// eights sets last to eight blocks.
-func (s *shortRow) eights(last *lastBlock) {
-	var v [shortPairs]reg.VecVirtual
-	for p := range v {
-		v[p] = s.both(p)
+// lastEight is what there is of eight blocks before they are added up: the totals of their
+// products, what these are multiplied by, and what is added then, if the format has biases.
+type lastEight struct{ total, d, other, part reg.VecVirtual }
+
+// steps return the instructions that add them to acc.
+func (l *lastEight) steps(acc reg.VecVirtual) []func() {
+	l.part = YMM()
+	all := []func(){func() { VCVTDQ2PS(l.total, l.part) }, func() { VMULPS(l.d, l.part, l.part) }}
+	if l.other != nil {
+		all = append(all, func() { VADDPS(l.other, l.part, l.part) })
+	}
+	return append(all, func() { VADDPS(l.part, acc, acc) })
+}
+
+// step adds the next instruction of those that wait.
+func (s *splitter) step() {
+	if len(s.steps) > 0 {
+		s.steps[0]()
+		s.steps = s.steps[1:]
+	}
+}
+
+// finish adds all that wait.
+func (s *splitter) finish() {
+	for len(s.steps) > 0 {
 		s.step()
 	}
+}
+
+// storeLanes stores the sum of the lanes of v at y, which it moves on to the next number.
+func (g *generator) storeLanes(v reg.VecVirtual, y reg.Register) {
+	half, low := XMM(), v.AsX().(reg.VecVirtual)
+	VEXTRACTF128(U8(1), v.AsY(), half)
+	VADDPS(half, low, low)
+	VMOVHLPS(low, low, half)
+	VADDPS(half, low, low)
+	VMOVSHDUP(low, half)
+	VADDSS(half, low, low)
+	VMOVSS(low, Mem{Base: y})
+	ADDQ(U32(4), y)
+}
+
+// eights sets last to eight blocks.
+func (s *shortRow) eights(last *lastEight) {
+	sum := s.products
+	if s.wideCodes {
+		sum = s.productsWide
+	}
+	total := sum()
 	s.finish()
 	scale, bias := s.numbersOf()
 	VMULPS(Mem{Base: s.x, Disp: shortScales}, scale, last.d)
 	if bias != nil {
 		VMULPS(Mem{Base: s.x, Disp: shortSums}, bias, last.other)
 	}
-	foldInto(last.total, s.fold(v[0], v[1]), s.fold(v[2], v[3]), VPUNPCKLQDQ, VPUNPCKHQDQ, VPADDD)
-	if s.block.Least != 0 {
+	total(last.total)
+	if s.block.Least != 0 || s.wideCodes && s.block.Table != nil {
 		VPADDD(Mem{Base: s.x, Disp: shortLess}, last.total, last.total)
+	}
+}
+
+// products multiplies eight blocks, and returns what sets a vector to their sums.
+func (s *shortRow) products() func(total reg.VecVirtual) {
+	var v [shortPairs]reg.VecVirtual
+	for p := range v {
+		v[p] = s.both(p)
+		s.step()
+	}
+	return func(total reg.VecVirtual) {
+		foldInto(total, s.fold(v[0], v[1]), s.fold(v[2], v[3]), VPUNPCKLQDQ, VPUNPCKHQDQ, VPADDD)
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *splitter) part(disp int) Mem { return Mem{Base: s.wholes, Disp: disp} }
 // numbers stores the fp16 numbers at d, and at dmin if that is not negative, in the block's Whole.
 func (s *splitter) numbers(d, dmin int) {
 	if s.sink != nil {
-		s.oneNumbers(d, dmin)
+		s.d = d
 		return
 	}
 	VMOVSS(s.half(d).AsX(), s.part(wholeD))

@@ -16,7 +16,11 @@ import (
 
 // generator writes the functions of one instruction set, AVX-512 or AVX2.
 type generator struct {
-	isa  base.ISA
+	isa base.ISA
+	// wideCodes means that functions for blocks take 64 codes at a time (blockswide.go). Lanes are
+	// eight all the same.
+	wideCodes bool
+
 	data map[string]Mem
 	kept map[string]reg.VecVirtual // constants in registers
 }
@@ -120,7 +124,7 @@ func (g *generator) write(family string) {
 	for kind, write := range map[string]func(f base.Func){
 		"product": g.product, "quantise": g.quantise, "arrange": g.arrange, "arrangeScales": g.arrangeScales, "dotPeak": g.peak,
 		"unpack16": g.unpack, "plain": g.plain,
-		"split": g.split, "widenCodes": g.widenCodes, "whole": g.whole, "oneWhole": g.oneWhole, "oneShort": g.oneShort, "apartShort": g.apartShort, "manyShort": g.manyShort, "arrangeShort": g.arrangeShort, "wholeDot": g.wholeDot, "oneCodes": g.oneCodes, "halves": g.halves,
+		"split": g.split, "widenCodes": g.widenCodes, "whole": g.whole, "oneWhole": g.oneWhole, "oneShort": g.oneShort, "apartShort": g.apartShort, "manyShort": g.manyShort, "arrangeShort": g.arrangeShort, "wholeDot": g.wholeDot, "oneCodes": g.oneCodes, "halves": g.halves, "fours": g.fours, "stripeShort": g.stripeShort, "stripeWhole": g.stripeWhole, "stripeBytes": g.stripeBytes, "arrangeWhole": g.arrangeWhole, "scaleCodes": g.scaleCodes, "arrangeStripe": g.arrangeStripe,
 		"dot": g.dot, "norm": g.norm, "gatedNorm": g.gatedNorm, "add": g.add, "axpy": g.axpy, "merge": g.merge, "swiglu": g.swiglu,
 		"gate": g.gate, "combine": g.combine, "conv": g.conv, "rope": g.rope, "ropePairs": g.ropePairs, "dequantise": g.dequantise,
 		"widen8": g.widen8, "transpose8": g.transpose8, "transpose": g.transpose, "multiply": g.multiply,

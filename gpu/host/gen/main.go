@@ -28,7 +28,11 @@ func main() {
 		log.Fatal("usage: gen -family NAME -isa NAME -pkg host -out FILE -stubs FILE [-tables FILE]")
 	}
 	ConstraintExpr("amd64,!noasm")
-	(&generator{isa: sets[i]}).write(*family)
+	g := &generator{isa: sets[i]}
+	if *family == "blocks" && g.wide() {
+		g.isa.Lanes, g.wideCodes = base.AVX2.Lanes, true
+	}
+	g.write(*family)
 	Generate()
 	if *tables != "" {
 		base.WriteTables(sets[i], *tables)

@@ -34,11 +34,16 @@ type ISA struct {
 	// Blocks means that the functions for blocks of GGUF files are written for it. Package host
 	// takes them for all variants of the processor.
 	Blocks bool
+	// OneRow are the names of codings in blocks whose products of one row are written for it. Its
+	// variant takes them in place of those of Blocks.
+	OneRow []string
+	// Stripes are the numbers of rows of X that products of stripes of 16 rows in blocks take.
+	Stripes []int
 }
 
 // The instruction sets.
 var (
-	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Few: []int{1, 2, 3, 4, 6}, Ahead: true, Peak: true}
+	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Few: []int{1, 2, 3, 4, 6}, Ahead: true, Peak: true, OneRow: []string{"q4_k", "iq4_xs", "q2_k", "q3_k", "q5_k", "q6_k", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4b"}, Stripes: []int{4, 8}}
 	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Few: []int{1, 2, 4}, Ahead: true, Blocks: true}
 	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Only: []string{"q2", "q4", "q8", "mxfp4"}}
 )
@@ -216,6 +221,15 @@ func Functions(isa ISA) []Func {
 	if isa.Blocks {
 		blocks(isa, add)
 	}
+	if len(isa.OneRow) > 0 {
+		add("blocks", "fours", "(dst, x *byte, fours, less int)", "writes the sum of each four inputs times less to dst, for 16 of them at a time, at least once.")
+	}
+	for _, c := range isa.oneRows() {
+		addOneRow(isa, add, c)
+	}
+	if len(isa.Stripes) > 0 {
+		stripes(isa, add)
+	}
 	vectors("touch", "(mem []byte, width, stride, rows int)", "reads a byte of each line of rows of width bytes, stride bytes apart.")
 	return all
 }
@@ -237,7 +251,7 @@ func blocks(isa ISA, add func(family, kind, signature, doc string) *Func) {
 		if b.Len == wholeBlock {
 			of("whole", "(codes *int8, wholes, src *byte, blocks int)", "takes blocks of %s apart, at least one, see quant.Block.Whole.")
 		}
-		of(oneRow(b), "(a *byte)", "multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.").Biased = !b.Signed()
+		addOneRow(isa, add, c)
 	}
 	for _, group := range []int{16, 32} {
 		for _, biased := range []bool{false, true} {
@@ -251,15 +265,55 @@ func blocks(isa ISA, add func(family, kind, signature, doc string) *Func) {
 			f = add("blocks", "oneCodes", "(codes *int8, scales, biases, x *float32, blocks int) (y float32)",
 				fmt.Sprintf("returns the product of x and numbers in groups of %d, %s, rounded once, for blocks of %d inputs, at least 1, as last%s adds up.", group, what, BlockInputs, AVX2.Suffix))
 			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "oneCodes", "oneCodes"+kind, 1), group, biased
-			if group == 16 && !biased {
-				continue // all such formats have minima
-			}
 			f = add("blocks", "wholeDot", "(a *byte)", fmt.Sprintf("multiplies a row of blocks of 256, in groups of %d, by rows of X. a points to a blockArgs.", group))
 			f.Name, f.Group, f.Biased = strings.Replace(f.Name, "wholeDot", "wholeDot"+kind, 1), group, biased
 		}
 	}
 	add("blocks", "arrangeShort", "(dst, x, of *byte, eights, least int)", "arranges eights of groups of 32 inputs, at least one, for oneShort kernels of a format with that Least, negated.")
 	add("blocks", "halves", "(dst *float32, row *byte, blocks int)", fmt.Sprintf("writes blocks of %d fp16, at least 1, to dst.", UnpackInputs))
+}
+
+// stripes adds the functions for stripes of rows in blocks.
+func stripes(isa ISA, add func(family, kind, signature, doc string) *Func) {
+	for _, kind := range []struct {
+		writer string
+		group  int // that sums are multiplied by scales of
+	}{{"stripeShort", 0}, {"stripeWhole", 16}, {"stripeWhole", 32}, {"stripeBytes", 0}} {
+		for _, biased := range []bool{false, true} {
+			if kind.group == 16 && biased { // whose codes are multiplied by their scales
+				continue
+			}
+			for _, rows := range isa.Stripes {
+				f := add("blocks", kind.writer, "(a *byte)", fmt.Sprintf("multiplies a stripe by %d rows of X. a points to a stripeArgs.", rows))
+				f.Rows, f.Group, f.Biased = rows, kind.group, biased
+				name := kind.writer
+				if f.Group > 0 {
+					name += fmt.Sprintf("G%d", f.Group)
+				}
+				if biased {
+					name += "Biased"
+				}
+				f.Name = fmt.Sprintf("%sN%d%s", name, rows, isa.Suffix)
+			}
+		}
+	}
+	for _, biased := range []bool{false, true} {
+		name, what := "scaleCodes", "multiplies codes of blocks of 256, at least one, by their scales, and adds 127."
+		if biased {
+			name, what = "scaleCodesBiased", "is scaleCodes for codes without a sign, to which it adds nothing."
+		}
+		f := add("blocks", "scaleCodes", "(codes, wholes *byte, blocks int)", what)
+		f.Name, f.Biased = name+isa.Suffix, biased
+	}
+	add("blocks", "arrangeStripe", "(a *byte)", "arranges a row of X for stripes of blocks of 32. a points to a stripeRow.")
+	add("blocks", "arrangeWhole", "(a *byte)", "arranges a row of X for stripes of blocks of 256. a points to a stripeRow.")
+}
+
+// addOneRow adds the product of a format's rows with one row of X.
+func addOneRow(isa ISA, add func(family, kind, signature, doc string) *Func, c quant.Coding) {
+	b := c.Block()
+	f := add("blocks", oneRow(b), "(a *byte)", fmt.Sprintf("multiplies rows of %s, as they are stored, by one row of X. a points to a rowArgs.", b))
+	f.Name, f.Coding = OfBlock(isa, oneRow(b), c), c
 }
 
 // wholeBlock is the length of blocks that are multiplied with whole scales.
@@ -273,6 +327,11 @@ func Blocks() (all []quant.Coding) {
 		}
 	}
 	return all
+}
+
+// oneRows returns the codings of OneRow.
+func (i ISA) oneRows() []quant.Coding {
+	return slices.DeleteFunc(Blocks(), func(c quant.Coding) bool { return !slices.Contains(i.OneRow, c.String()) })
 }
 
 // oneRow is the kind of products of a format's rows, as they are stored, with one row of X.

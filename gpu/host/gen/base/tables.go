@@ -44,6 +44,13 @@ func WriteTables(isa ISA, file string) {
 	if isa.Blocks {
 		writeBlocks(&b, isa)
 	}
+	if len(isa.OneRow) > 0 {
+		fmt.Fprintf(&b, "\n// %[1]sOneRow are products of one row, by the names of formats, in place of those of all variants.\nvar %[1]sOneRow = map[string]blockKernel{\n", isa.Name)
+		for _, c := range isa.oneRows() {
+			fmt.Fprintf(&b, "%q: %s,\n", c, OfBlock(isa, oneRow(c.Block()), c))
+		}
+		b.WriteString("}\n")
+	}
 	text, err := format.Source(b.Bytes())
 	if err != nil {
 		log.Fatal(err)
