@@ -10,6 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/emu"
 	"github.com/moeflux/moeflux-actor/gpu/launch"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
 )
 
 // farEmulator is the emulator with memory of its own: the host cannot address what it makes, but
@@ -102,4 +103,10 @@ func (s farStream) CopyOut(dst []byte, src launch.Memory, offset int) error {
 
 func (s farStream) Fill(dst launch.Memory, offset, n int) error {
 	return s.Stream.Fill(near(dst), offset, n)
+}
+
+// TestEmulatorHosts has hosts compute on GPUs, as far as there are some.
+func TestEmulatorHosts(t *testing.T) {
+	emulator(t) // the test needs a compiler
+	testHostsFar(t, fixtures.Qwen35MoEQ4, func() gpu.Device { return newFarEmulator(t) })
 }

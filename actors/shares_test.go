@@ -75,7 +75,7 @@ func TestWeights(t *testing.T) {
 		most                    int64
 	}{
 		{"memory", memory, 8, 5, 12, 1600},
-		{"prompts", actors.Config{Context: 128, ChunkRows: 16}, 6, 100, 1, 20_000},
+		{"prompts", actors.Config{Context: 128, ChunkRows: 16}, 10, 100, 1, 40_000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.cfg.Model = dir

@@ -19,23 +19,65 @@ type PartError struct {
 	Device          string
 	First, Last     int   // layers
 	Need, Available int64 // bytes
+	Streamed        bool  // without experts, which are streamed
 }
 
 func (e *PartError) Error() string {
-	return fmt.Sprintf("layers %d to %d need %d MiB of memory on %s, which has %d; add a device, or name a single one to have experts streamed",
-		e.First, e.Last, e.Need>>20, e.Device, e.Available>>20)
+	what, advice := "", "add a device, or set Config.Resident to off and Config.ExpertIO to direct, which streams experts"
+	if e.Streamed {
+		what, advice = " without their experts", "add a device"
+	}
+	return fmt.Sprintf("layers %d to %d need %d MiB of memory%s on %s, which has %d; %s", e.First, e.Last, e.Need>>20, what, e.Device, e.Available>>20, advice)
 }
 
-// place decides which part of a gpu.Split computes which layers. Other devices compute all.
+// place decides which part of a gpu.Split computes which layers, and how many experts have slots
+// there. Other devices compute all.
 func (e *Engine) place(cfg Config) error {
 	parts := gpu.PartsOf(cfg.Device)
 	if len(parts) == 1 {
 		return nil
 	}
-	if !e.info.Resident {
-		return fmt.Errorf("actors: Config.Device is %s, which computes only with all experts in its memory; they take %d MiB, and Config.Resident, Config.ExpertIO and Config.ExpertMemory must leave room for them; "+
-			"name a single device to have them streamed", cfg.Device.Name(), e.info.ExpertBytes>>20)
+	memory, err := partMemory(parts)
+	if err != nil {
+		return err
 	}
+	dense, experts := e.layerBytes(cfg)
+	all := make([]int64, len(dense))
+	for i := range all {
+		all[i] = dense[i] + experts[i]
+	}
+	if e.borders, err = divide(all, memory); err != nil {
+		return err
+	}
+	e.memory.Place(e.borders)
+	streamed := e.info.ExpertIO != ExpertIOMmap
+	need := all
+	if streamed {
+		need = dense
+	}
+	for i, p := range parts {
+		first, end := e.borders.Range(i, len(e.model.Layers))
+		need := sum(need[first:end])
+		if own(p) && need > memory[i] {
+			return &PartError{Device: p.Name(), First: first, Last: end - 1, Need: need, Available: memory[i], Streamed: streamed}
+		}
+		cfg.Logger.Info("layers of a device", "device", p.Name(), slog.Int("first", first), slog.Int("last", end-1), slog.Int64("bytes", need))
+	}
+	if streamed {
+		return e.placeSlots(cfg, parts, memory, dense)
+	}
+	return nil
+}
+
+// own reports whether a device has memory of its own.
+func own(d gpu.Device) bool {
+	_, ok := d.(gpu.Discrete)
+	return ok
+}
+
+// partMemory returns what each part may use of its memory. Parts without memory of their own are
+// equal.
+func partMemory(parts []gpu.Device) ([]int64, error) {
 	memory := make([]int64, len(parts))
 	for i, p := range parts {
 		memory[i] = 1
@@ -45,33 +87,50 @@ func (e *Engine) place(cfg Config) error {
 		}
 		m, err := deviceMemory(d)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		memory[i] = m.Available - expertmem.ReserveOf(m.Available)
 	}
-	bytes := e.layerBytes(cfg)
-	borders, err := divide(bytes, memory)
-	if err != nil {
-		return err
-	}
-	e.borders = borders
-	e.memory.Place(borders)
-	for i, p := range parts {
-		first, end := borders.Range(i, len(e.model.Layers))
-		need := sum(bytes[first:end])
-		if _, ok := p.(gpu.Discrete); ok && need > memory[i] {
-			return &PartError{Device: p.Name(), First: first, Last: end - 1, Need: need, Available: memory[i]}
+	return memory, nil
+}
+
+// placeSlots divides the slots among the parts.
+func (e *Engine) placeSlots(cfg Config, parts []gpu.Device, memory, dense []int64) error {
+	i := &e.info
+	experts, room := make([]int, len(parts)), make([]int, len(parts))
+	for p := range parts {
+		first, end := e.borders.Range(p, len(dense))
+		for _, layer := range e.experts.Layers() {
+			if layer >= first && layer < end {
+				experts[p] += e.experts.Experts()
+			}
 		}
-		cfg.Logger.Info("layers of a device", "device", p.Name(), slog.Int("first", first), slog.Int("last", end-1), slog.Int64("bytes", need))
+		if room[p] = -1; own(parts[p]) {
+			room[p] = int(max(0, memory[p]-sum(dense[first:end])) / int64(i.plan.Stride))
+		}
+	}
+	if err := i.plan.Divide(experts, room, wishes(cfg), i.TopK); err != nil {
+		advice := "add a device"
+		switch {
+		case cfg.WaveSlots > 0:
+			advice = "lower Config.WaveSlots, or " + advice
+		case cfg.ExpertMemory > 0:
+			advice = "raise Config.ExpertMemory, or " + advice
+		}
+		return fmt.Errorf("actors: slots on %s: %w; %s", parts[err.Part].Name(), err, advice)
+	}
+	i.Slots, i.WaveSlots = i.plan.Slots, i.plan.WaveSlots
+	for p, n := range i.plan.Parts {
+		cfg.Logger.Info("expert slots of a device", "device", parts[p].Name(), slog.Int("slots", n), slog.Int("of", experts[p]))
 	}
 	return nil
 }
 
-// layerBytes returns what each layer takes of its device's memory: weights, experts and a share of
-// the memory that is set aside for states. The first has the embedding, the last the head.
-func (e *Engine) layerBytes(cfg Config) []int64 {
+// layerBytes returns what each layer takes of its device's memory: weights with a share of the
+// memory that is set aside for states, and experts. The first has the embedding, the last the head.
+func (e *Engine) layerBytes(cfg Config) (bytes, experts []int64) {
 	m := e.model
-	bytes := make([]int64, len(m.Layers))
+	bytes, experts = make([]int64, len(m.Layers)), make([]int64, len(m.Layers))
 	last := len(m.Layers) - 1
 	for name, t := range e.weights.Manifest().Tensors {
 		layer := last
@@ -86,14 +145,14 @@ func (e *Engine) layerBytes(cfg Config) []int64 {
 		}
 	}
 	for _, i := range e.experts.Layers() {
-		bytes[i] += int64(e.experts.Experts()) * int64(e.experts.Layout().Bytes)
+		experts[i] = int64(e.experts.Experts()) * int64(e.experts.Layout().Bytes)
 	}
 	states := e.info.stateShare(cfg, m)
 	all := stateWeight(m, cfg)
 	for i := range bytes {
 		bytes[i] += int64(float64(states) * stateWeight(m.Part(i, i+1), cfg) / max(all, 1))
 	}
-	return bytes
+	return bytes, experts
 }
 
 // stateWeight returns how large the state of a text of some pages is in the layers of a

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/split"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
@@ -40,6 +42,12 @@ func hosts(tb testing.TB, n int) (all []gpu.Device) {
 func splitBits(t *testing.T, name string, one gpu.Device, several gpu.Split) {
 	cfg := actors.Config{Model: fixtures.Packed(t, name, 0), Device: one, ChunkRows: 12, RecordMemory: fewRecords}
 	base := open(t, cfg)
+	cfg.Device = several
+	splitBitsWith(t, base, cfg)
+}
+
+// splitBitsWith wants the bits of an engine from one of other settings.
+func splitBitsWith(t *testing.T, base *actors.Engine, cfg actors.Config) {
 	n := 21
 	if k := base.Model().IndexBudget(); k > 0 {
 		n = min(k+5, base.Info().Context-8) // so that positions are chosen
@@ -49,7 +57,6 @@ func splitBits(t *testing.T, name string, one gpu.Device, several gpu.Split) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Device = several
 	for _, way := range []string{"alone", "beside another"} {
 		if err := sameConversation(cfg, first, second, want, way); err != nil {
 			t.Errorf("%s: %v", way, err)
@@ -150,25 +157,28 @@ func TestSplitTexts(t *testing.T) {
 // device that is alone, and the engine serves others.
 func TestSplitFailure(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
-	for part := range 2 {
-		for _, submit := range []bool{true, false} {
-			parts := hosts(t, 2)
-			bad := &brokenDevice{Device: parts[part]}
-			parts[part] = bad
-			e := open(t, actors.Config{Model: dir, Device: splitOf(t, parts...), RecordMemory: fewRecords})
-			s := sequence(t, e)
-			want := eval(t, s, 1, 2, 3)
-			if next := bad.submits.Load() + 1; submit {
-				bad.submit = next
-			} else {
-				bad.complete = next
-			}
-			if _, err := s.Eval(context.Background(), []int32{4}); !errors.Is(err, errBroken) {
-				t.Errorf("part %d fails at submission %v: %v", part, submit, err)
-			}
-			if got := eval(t, sequence(t, e), 1, 2, 3); !slices.Equal(got, want) {
-				t.Errorf("part %d: after its failure the same text has other logits", part)
-			}
+	for i := range 8 {
+		part, submit, streamed := i%2, i/2%2 == 0, i/4 == 0
+		parts := hosts(t, 2)
+		bad := &brokenDevice{Device: parts[part]}
+		parts[part] = bad
+		cfg := actors.Config{Model: dir, Device: splitOf(t, parts...), RecordMemory: fewRecords}
+		if streamed {
+			cfg.ExpertIO = actors.ExpertIOBuffered
+		}
+		e := open(t, cfg)
+		s := sequence(t, e)
+		want := eval(t, s, 1, 2, 3)
+		if next := bad.submits.Load() + 1; submit {
+			bad.submit = next
+		} else {
+			bad.complete = next
+		}
+		if _, err := s.Eval(context.Background(), []int32{4}); !errors.Is(err, errBroken) {
+			t.Errorf("part %d, streamed %v, fails at submission %v: %v", part, streamed, submit, err)
+		}
+		if got := eval(t, sequence(t, e), 1, 2, 3); !slices.Equal(got, want) {
+			t.Errorf("part %d, streamed %v: after its failure the same text has other logits", part, streamed)
 		}
 	}
 }
@@ -232,13 +242,70 @@ func leastFull(bytes, memory []int64, borders stages.Borders) float64 {
 	return least
 }
 
-// TestSplitStreamed refuses what needs experts to be read while tokens are computed.
+// TestSplitStreamed has fixture models computed by two devices, and by as many as they have layers,
+// while experts are read into slots, of which each device has its own: the bits are those of one
+// device that has all experts.
 func TestSplitStreamed(t *testing.T) {
-	_, err := actors.Open(context.Background(), actors.Config{
-		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: splitOf(t, hosts(t, 2)...), ExpertIO: actors.ExpertIOBuffered,
-	})
-	if err == nil {
-		t.Fatal("an engine on two devices streams experts")
+	one := device(t, 1)
+	for _, name := range fixtures.All() {
+		if !testenv.Share(t, name, 8) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			splitBitsStreamed(t, name, one, splitOf(t, hosts(t, 2)...))
+		})
 	}
-	t.Log(err)
+	for _, name := range []string{fixtures.Qwen35MoEQ4, fixtures.GlmMoEDSASharedBF16} {
+		t.Run("each layer/"+name, func(t *testing.T) {
+			layers := len(open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: one, RecordMemory: fewRecords}).Model().Layers)
+			splitBitsStreamed(t, name, one, splitOf(t, hosts(t, layers)...))
+		})
+	}
+}
+
+// splitBitsStreamed is splitBits with half of the experts in slots.
+func splitBitsStreamed(t *testing.T, name string, one gpu.Device, several gpu.Split) {
+	base := open(t, actors.Config{Model: fixtures.Packed(t, name, 0), Device: one, ChunkRows: 12, RecordMemory: fewRecords})
+	info := base.Info()
+	splitBitsWith(t, base, actors.Config{
+		Model: fixtures.Packed(t, name, 0), Device: several, ChunkRows: 12, RecordMemory: fewRecords,
+		ExpertIO: actors.ExpertIOBuffered, ExpertMemory: max(info.ExpertBytes/2, int64(4*len(gpu.PartsOf(several))*info.TopK*(info.SlotBytes+4096))),
+	})
+}
+
+// TestSplitRouted has the host choose the experts of two devices that have all of them.
+func TestSplitRouted(t *testing.T) {
+	for _, name := range []string{"deepseek_v3/bf16", fixtures.Qwen35MoEQ4} {
+		dir := fixtures.Packed(t, name, 0)
+		base := open(t, actors.Config{Model: dir, Device: device(t, 1), ChunkRows: 12, RecordMemory: fewRecords})
+		splitBitsWith(t, base, actors.Config{
+			Model: dir, Device: splitOf(t, hosts(t, 2)...), ChunkRows: 12, RecordMemory: fewRecords, ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOff,
+		})
+	}
+}
+
+// TestSplitSlots resizes the slots of two devices, and wants an error that says what to do where
+// one of them has no room for a token's experts.
+func TestSplitSlots(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	cfg := actors.Config{Model: dir, Device: splitOf(t, hosts(t, 2)...), RecordMemory: fewRecords, ExpertIO: actors.ExpertIOBuffered, WaveSlots: 2}
+	e := open(t, cfg)
+	s := sequence(t, e)
+	want := eval(t, s, 1, 2, 3)
+	info := e.Info()
+	if n, err := e.ResizeSlots(t.Context(), 1); err != nil || n != 4 {
+		t.Errorf("%d slots and error %v, want two of each device", n, err)
+	}
+	if got := eval(t, sequence(t, e), 1, 2, 3); !slices.Equal(got, want) {
+		t.Error("with two slots of each device: other logits")
+	}
+	if n, err := e.ResizeSlots(t.Context(), info.Slots); err != nil || n != info.Slots {
+		t.Errorf("%d slots and error %v, want all %d back", n, err, info.Slots)
+	}
+	cfg.ExpertMemory, cfg.WaveSlots = int64(info.SlotBytes+4096)*int64(info.TopK), 0
+	_, err := actors.Open(t.Context(), cfg)
+	var part *expertmem.PartError
+	if !errors.As(err, &part) || !strings.Contains(err.Error(), "ExpertMemory") {
+		t.Errorf("a device without room for a token's experts: %v", err)
+	}
 }

@@ -58,6 +58,16 @@ func TestSplitFar(t *testing.T) {
 			t.Errorf("devices of %v times the model's size: error %v, or other logits than on one", shares, err)
 		}
 	}
+	streamed := cfg
+	streamed.Device, streamed.HostMemory = splitOf(t, small(near, 0.6), small(far, 0.7)), one.Info().ExpertBytes/2
+	e := open(t, streamed)
+	if info := e.Info(); info.ExpertIO == actors.ExpertIOMmap || info.Slots >= int(info.ExpertBytes)/info.SlotBytes {
+		t.Errorf("devices that are too small together have %d slots, experts come by %s", info.Slots, info.ExpertIO)
+	}
+	got, err := transcript(sequence(t, e), tokens, 1)
+	if err != nil || !slices.EqualFunc(got, want, slices.Equal[[]float32]) {
+		t.Errorf("experts streamed to two devices: error %v, or other logits than on one", err)
+	}
 	cfg.Device = splitOf(t, small(near, 0.1), small(far, 3))
 	var part *actors.PartError
 	if _, err := actors.Open(context.Background(), cfg); !errors.As(err, &part) || part.First != 0 {

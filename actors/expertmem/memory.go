@@ -79,18 +79,22 @@ func (m *Memory) Measure() (sysmem.Info, error) {
 func (m *Memory) Open(p Plan) (err error) {
 	m.plan = p
 	dev, f := m.cfg.Device, m.cfg.File
-	discrete, own := dev.(gpu.Discrete)
+	_, own := dev.(gpu.Discrete)
+	devices, each := gpu.PartsOf(dev), p.Parts
+	if each == nil {
+		each = []int{p.Slots}
+	}
 	switch {
 	case p.IO == Mmap && own:
 		m.slots, err = loadSlots(m.deviceOf, f, m.cfg.Layers)
 	case p.IO == Mmap:
 		m.slots, err = mapSlots(m.deviceOf, f, m.cfg.Layers)
-	case len(m.cfg.Borders) > 0:
-		return fmt.Errorf("expertmem: %s is several devices, whose experts must all be in memory", dev.Name())
+	case len(devices) != len(each):
+		return fmt.Errorf("expertmem: slots of %d parts, of %s with %d", len(each), dev.Name(), len(devices))
 	case own:
-		m.slots, err = m.newStagedSlots(discrete)
+		m.slots, err = m.newStagedSlots(devices, each)
 	default:
-		m.slots, err = newSlots(dev, p.Slots, p.Stride, p.SlotBytes)
+		m.slots, err = newSlots(devices, each, p.Stride, p.SlotBytes)
 	}
 	if err != nil {
 		return err

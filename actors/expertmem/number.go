@@ -50,7 +50,7 @@ func (m *Memory) bounded() (b bounded, ok bool) {
 		return b, true
 	}
 	return bounded{
-		most: p.Slots, least: p.WaveSlots, stride: int64(p.Stride), held: m.slots.held,
+		most: p.Slots, least: max(1, len(p.Parts)) * p.WaveSlots, stride: int64(p.Stride), held: m.slots.held,
 		resize: func(n int) { m.cfg.Host.Send(stages.ExpertIO, memorysBound(n)) },
 	}, true
 }

@@ -88,6 +88,7 @@ type Room struct {
 type Plan struct {
 	IO          IO // not Auto
 	Slots       int
+	Parts       []int // how many of them on each part of a gpu.Split; nil for other devices
 	WaveSlots   int
 	HostSlots   int   // the most experts in the host's memory, if slots are a device's own
 	HostReserve int64 // bytes of the host's memory that stay free then
@@ -161,6 +162,48 @@ func (p *Plan) chooseSlots(s Shape, w Wishes, r Room, budget int64) error {
 		return fmt.Errorf("expertmem: %d bytes for experts hold %d of them, and a wave has %d; raise Config.ExpertMemory", budget, p.Slots, p.WaveSlots)
 	}
 	return nil
+}
+
+// Divide divides the slots among the parts of a gpu.Split, of which each computes some layers with
+// experts: as evenly as their experts, but no more than a part has room for, in slots; negative
+// room is any. Waves are as small as that asks for, if the caller did not choose their size.
+func (p *Plan) Divide(experts, room []int, w Wishes, topK int) *PartError {
+	all := 0
+	for _, n := range experts {
+		all += n
+	}
+	total := 0
+	p.Parts = make([]int, len(experts))
+	for i, n := range experts {
+		if n == 0 {
+			continue
+		}
+		slots := min((p.Slots*n+all-1)/all, n)
+		if room[i] >= 0 {
+			if w.Bytes == 0 { // the memory of each part is for its own alone
+				slots = n
+			}
+			slots = min(slots, room[i])
+		}
+		if slots < topK {
+			return &PartError{Part: i, Slots: slots, Least: topK}
+		}
+		p.Parts[i], total = slots, total+slots
+		if w.WaveSlots == 0 {
+			p.WaveSlots = min(p.WaveSlots, max(1, slots/2))
+		} else if slots < p.WaveSlots {
+			return &PartError{Part: i, Slots: slots, Least: p.WaveSlots}
+		}
+	}
+	p.Slots, p.All = total, total == all
+	return nil
+}
+
+// PartError reports that a part of a gpu.Split has too few slots.
+type PartError struct{ Part, Slots, Least int }
+
+func (e *PartError) Error() string {
+	return fmt.Sprintf("expertmem: there is room for %d experts of its layers, which need room for %d", e.Slots, e.Least)
 }
 
 // chooseHost chooses how many experts the host's memory may hold for a device with its own memory.

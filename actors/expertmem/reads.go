@@ -103,7 +103,8 @@ func (t *slotRead) upload(record []byte) {
 	}
 	t.commands.Reset()
 	gpu.Encode(&t.commands, gpu.Upload{Dst: slots.View(r.Slot), Src: record})
-	ticket, err := slots.staging.submit(&t.commands, len(record))
+	part, _ := slots.bufferOf(r.Slot)
+	ticket, err := slots.staging.submit(&t.commands, part, len(record))
 	if err != nil {
 		t.uploadEnded(err)
 		return

@@ -1,6 +1,7 @@
 package expertmem
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -17,10 +18,12 @@ const SlotAlign = expertfile.DirectAlign
 
 // slotMemory is the memory of slots: either memory that reads fill, or the mapped packed files.
 type slotMemory struct {
-	buffers   []gpu.Buffer // one, or one a layer if mapped (nil for a layer without experts)
-	perBuffer int          // slots of one buffer
-	base      int          // bytes before the first slot of a buffer
-	stride    int          // bytes from slot to slot
+	// one for each part of the device, or one a layer if mapped (nil for a layer without experts)
+	buffers   []gpu.Buffer
+	perBuffer int   // slots of a layer; 0: ends tells
+	ends      []int // of parts, the first slot after a buffer's
+	bases     []int // of parts, bytes before a buffer's first slot; nil: none
+	stride    int   // bytes from slot to slot
 	bytesEach int
 
 	filled []bool       // [slots], true for a slot that takes up memory; nil if mapped
@@ -31,18 +34,30 @@ type slotMemory struct {
 	staging *staging
 }
 
-// newSlots makes n empty slots.
-func newSlots(dev gpu.Device, n, stride, expertBytes int) (*slotMemory, error) {
-	buf, err := dev.NewBuffer(n*stride + SlotAlign) // small buffers begin anywhere
-	if err != nil {
-		return nil, fmt.Errorf("expertmem: %d expert slots of %d bytes: %w", n, stride, err)
+// newSlots makes empty slots in the memory of devices, so many of each.
+func newSlots(devices []gpu.Device, each []int, stride, expertBytes int) (s *slotMemory, err error) {
+	s = &slotMemory{stride: stride, bytesEach: expertBytes}
+	defer func() {
+		if err != nil {
+			err, s = errors.Join(err, s.release()), nil
+		}
+	}()
+	total := 0
+	for i, dev := range devices {
+		n := each[i]
+		buf, err := dev.NewBuffer(n*stride + SlotAlign) // small buffers begin anywhere
+		if err != nil {
+			return s, fmt.Errorf("expertmem: %d expert slots of %d bytes: %w", n, stride, err)
+		}
+		total += n
+		s.buffers, s.ends = append(s.buffers, buf), append(s.ends, total)
+		if buf.Bytes() == nil {
+			return s, fmt.Errorf("expertmem: device %s has no memory that expert reads can fill", dev.Name())
+		}
+		s.bases = append(s.bases, int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes())))%SlotAlign))
 	}
-	if buf.Bytes() == nil {
-		buf.Release()
-		return nil, fmt.Errorf("expertmem: device %s has no memory that expert reads can fill", dev.Name())
-	}
-	base := int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % SlotAlign)
-	return &slotMemory{buffers: []gpu.Buffer{buf}, perBuffer: n, base: base, stride: stride, bytesEach: expertBytes, filled: make([]bool, n)}, nil
+	s.filled = make([]bool, total)
+	return s, nil
 }
 
 // mapSlots makes a slot in the mapped files for every expert of every layer.
@@ -62,9 +77,27 @@ func mapSlots(deviceOf func(layer int) gpu.Device, f *expertfile.File, layers in
 	return s, nil
 }
 
+// bufferOf returns which buffer has a slot, and the slot's place there.
+func (s *slotMemory) bufferOf(id stages.SlotID) (buffer, at int) {
+	if s.perBuffer > 0 {
+		return int(id) / s.perBuffer, int(id) % s.perBuffer
+	}
+	first := 0
+	for int(id) >= s.ends[buffer] {
+		first = s.ends[buffer]
+		buffer++
+	}
+	return buffer, int(id) - first
+}
+
 // View returns where a slot begins.
 func (s *slotMemory) View(id stages.SlotID) gpu.View {
-	return gpu.View{Buf: s.buffers[int(id)/s.perBuffer], Offset: s.base + int(id)%s.perBuffer*s.stride}
+	buffer, at := s.bufferOf(id)
+	v := gpu.View{Buf: s.buffers[buffer], Offset: at * s.stride}
+	if s.bases != nil {
+		v.Offset += s.bases[buffer]
+	}
+	return v
 }
 
 // bytes returns the memory of a slot, which only the slot's owner may touch.

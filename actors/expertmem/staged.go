@@ -17,40 +17,47 @@ import (
 type staging struct {
 	tier *hostTier
 
-	mu       sync.Mutex // one Submit at a time
-	queue    gpu.Queue
-	uploaded int64 // bytes
+	mu       sync.Mutex  // one Submit at a time
+	queues   []gpu.Queue // of each part of the device
+	uploaded int64       // bytes
 }
 
-// newStagedSlots makes empty slots on a device with memory of its own, and the tier before them.
-func (m *Memory) newStagedSlots(dev gpu.Discrete) (s *slotMemory, err error) {
-	n, stride := m.plan.Slots, m.plan.Stride
-	s = &slotMemory{perBuffer: n, stride: stride, bytesEach: m.plan.SlotBytes, staging: new(staging)}
+// newStagedSlots makes empty slots on devices with memory of their own, so many of each, and the
+// tier before them.
+func (m *Memory) newStagedSlots(devices []gpu.Device, each []int) (s *slotMemory, err error) {
+	stride := m.plan.Stride
+	s = &slotMemory{stride: stride, bytesEach: m.plan.SlotBytes, staging: new(staging)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("expertmem: %d expert slots of %d bytes: %w", n, stride, err), s.release())
+			err = errors.Join(fmt.Errorf("expertmem: %d expert slots of %d bytes: %w", m.plan.Slots, stride, err), s.release())
 			s = nil
 		}
 	}()
-	buf, err := dev.NewBuffer(n * stride)
-	if err != nil {
-		return s, err
+	total := 0
+	for i, dev := range devices {
+		buf, err := dev.NewBuffer(max(each[i], 1) * stride)
+		if err != nil {
+			return s, err
+		}
+		total += each[i]
+		s.buffers, s.ends = append(s.buffers, buf), append(s.ends, total)
+		queue, err := dev.NewQueue()
+		if err != nil {
+			return s, err
+		}
+		s.staging.queues = append(s.staging.queues, queue)
 	}
-	s.buffers = []gpu.Buffer{buf}
-	cfg := tier.Config{Layers: m.cfg.Layers, Experts: m.cfg.File.Experts(), Slots: n, Limit: m.plan.HostSlots}
-	if s.staging.tier, err = newHostTier(dev, cfg, stride, m.plan.SlotBytes, stagedReads{m}, m.cfg.Log); err != nil {
-		return s, err
-	}
-	s.staging.queue, err = dev.NewQueue()
+	cfg := tier.Config{Layers: m.cfg.Layers, Experts: m.cfg.File.Experts(), Slots: total, Limit: m.plan.HostSlots}
+	s.staging.tier, err = newHostTier(m.cfg.Device.(gpu.Discrete), cfg, stride, m.plan.SlotBytes, stagedReads{m}, m.cfg.Log)
 	return s, err
 }
 
-// submit uploads a number of bytes.
-func (s *staging) submit(c *gpu.Commands, bytes int) (gpu.Ticket, error) {
+// submit uploads a number of bytes to a part of the device.
+func (s *staging) submit(c *gpu.Commands, part, bytes int) (gpu.Ticket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploaded += int64(bytes)
-	return s.queue.Submit(c)
+	return s.queues[part].Submit(c)
 }
 
 // add adds what has been staged to an engine's figures.
@@ -63,8 +70,9 @@ func (s *staging) add(to *stages.Stats) {
 
 // close waits for uploads under way and their callbacks.
 func (s *staging) close() error {
-	if s.queue == nil {
-		return nil
+	var errs []error
+	for _, q := range s.queues {
+		errs = append(errs, q.Close())
 	}
-	return s.queue.Close()
+	return errors.Join(errs...)
 }

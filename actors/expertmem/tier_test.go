@@ -152,7 +152,7 @@ func (r *tierRun) ended(e tier.Ended) {
 // in use, the memory follows the limit, and in the end all is given back.
 func TestTier(t *testing.T) {
 	const experts, layers, slots, stride = 20, 2, 12, recordBlockBytes / 4
-	for seed := range uint64(testenv.Rounds(2, 4, 16)) {
+	for seed := range uint64(testenv.Rounds(1, 3, 16)) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))

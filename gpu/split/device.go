@@ -97,7 +97,7 @@ func (d *Discrete) Memory() (free, total int64, err error) {
 	return free, total, nil
 }
 
-// NewPinned returns host memory that uploads of the first part reach directly.
+// NewPinned returns host memory of the first part, from which uploads of all parts take no detour.
 func (d *Discrete) NewPinned(n int) (gpu.Buffer, error) {
 	return d.parts[0].(gpu.Discrete).NewPinned(n)
 }

@@ -20,6 +20,7 @@ type SplitNeeds struct {
 	Layers, Picks int     // layers with experts, and the experts of a row in each
 	OutBytes      int     // of a row, to a host
 	RowBytes      int     // of an output, back
+	Sums          bool    // an owner's outputs come back as one
 	DenseSeconds  float64 // of a token, for all but experts
 	ReadSeconds   float64 // to read one expert from a disk
 	Kept          float64 // the share of uses that find their expert in some owner's memory
@@ -128,6 +129,9 @@ func layerOf(n *SplitNeeds, owners []Owner, picks, misses []int, worst bool) (sl
 		p := workOf(o, float64(picks[i]), float64(misses[i])*n.ReadSeconds, i == 0, worst)
 		if i > 0 {
 			back := float64(picks[i]) * row
+			if n.Sums {
+				back = row
+			}
 			if !worst {
 				p.network = o.RoundTrip + there/o.Out + back/o.In
 			}

@@ -36,6 +36,11 @@ func TestSplitByHand(t *testing.T) {
 				t.Errorf("%s, %s: %g s, want %g", tc.name, what, c[0], c[1])
 			}
 		}
+		sums := n
+		sums.Sums = true // one output of four comes back
+		if got, want := SplitOf(sums, []Owner{{UseSeconds: 1e-6}, host}).NetworkSeconds, 10*(network-3*8000/0.5e9); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: with sums the network takes %g s, want %g", tc.name, got, want)
+		}
 		if s.Bound != tc.bound {
 			t.Errorf("%s: bound by %s, want %s", tc.name, s.Bound, tc.bound)
 		}

@@ -233,7 +233,12 @@ func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
 	c.noteAnswer(a, m)
 	c.costOf(a, m)
 	if m.Err != nil {
-		c.giveBack(a)
+		c.giveBack(a, 1<<a.host)
+		c.askOver(m.Ask, a)
+		return
+	}
+	if m.Summed && a.load != nil && a.partly() {
+		c.giveBack(a, 0)
 		c.askOver(m.Ask, a)
 		return
 	}
@@ -265,15 +270,21 @@ func (c *Core) expertsAnswered(m *stages.ExpertsAnswered) {
 	}
 }
 
+// partly reports whether some use of an ask has been answered by another host, or is lost: then
+// sums are of no use.
+func (a *ask) partly() bool {
+	return slices.ContainsFunc(a.uses, func(use int32) bool { return a.load.uses[use].state != asked })
+}
+
 // giveBack lets the uses of an ask that has failed be found elsewhere, unless another host is asked
-// for them already.
-func (c *Core) giveBack(a *ask) {
+// for them already, and not at the hosts of the set of bits but.
+func (c *Core) giveBack(a *ask, but uint32) {
 	if a.load == nil {
 		return
 	}
 	for _, i := range a.uses {
 		u := &a.load.uses[i]
-		u.failed |= 1 << a.host
+		u.failed |= but
 		if u.hosts--; u.hosts > 0 || u.state != asked {
 			continue
 		}

@@ -30,16 +30,23 @@ type Config struct {
 	// Chances, [Layers·Experts], is the share of rows in earlier runs that used each expert, 0 to
 	// 1; nil if nothing is known.
 	Chances []float64
+	// Borders say which part of the device computes which layers, and Parts how many of the slots
+	// lie in the memory of each part; they are nil where the device is not several.
+	Borders stages.Borders
+	Parts   []int
 	// Order is which expert leaves first; nil means a policy.Order. Only comparisons set it.
 	Order Order
 }
+
+// ring is the steps of the waves that were sent and not released, of each order.
+type ring [stages.Orders][]stages.StepID
 
 // Core is the stage.
 type Core struct {
 	cfg   Config
 	slots slots
-	queue []*load                        // not completely sent, in order of arrival
-	ring  [stages.Orders][]stages.StepID // of the waves sent and not released
+	queue []*load // not completely sent, in order of arrival
+	rings []ring  // of each part of the device
 	notes notes
 
 	reading under // reads under way
@@ -62,6 +69,7 @@ type Core struct {
 	reads      []stages.Read // memory for the groups of reads of the present message
 	spareLoads []*load
 	spareSlots [][]stages.SlotID
+	full       []bool // pools that have no slot for the loads before
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -79,12 +87,10 @@ func New(cfg Config) (*Core, error) {
 	}
 	c := &Core{cfg: cfg, notes: notes{log: new(record.Log)}, layers: make([]stages.LayerStats, cfg.Layers), pace: newPace(cfg.Layers), pauses: make([]pauses, cfg.Layers)}
 	c.slots.notes = &c.notes
-	if !cfg.Mapped {
-		c.slots.order = cfg.Order
-	}
-	if err := c.slots.init(cfg.Slots, cfg.Layers, cfg.Experts, cfg.Mapped); err != nil {
+	if err := c.slots.init(&cfg); err != nil {
 		return nil, fmt.Errorf("expertio: %w", err)
 	}
+	c.rings, c.full = make([]ring, len(c.slots.pools)), make([]bool, len(c.slots.pools))
 	if err := c.away.init(&cfg); err != nil {
 		return nil, err
 	}
@@ -274,7 +280,7 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 	if s == nil || len(s.Layers) != len(c.layers) {
 		return fmt.Errorf("expertio: figures %+v without those of %d layers", s, len(c.layers))
 	}
-	s.Slots, s.SlotsUsed, s.SlotsMost = c.slots.live(), c.slots.live()-len(c.slots.empty), len(c.slots.all)
+	s.Slots, s.SlotsUsed, s.SlotsMost = c.slots.live(), c.slots.live()-c.slots.vacant(), len(c.slots.all)
 	s.Accounts.Nobody.Add(&c.nobody)
 	s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {

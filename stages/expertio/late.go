@@ -25,17 +25,17 @@ func (c *Core) readOverdue(m *stages.ReadOverdue, out *stages.Outbox) error {
 		c.reading.late++
 	}
 	c.fail(s, m.Err, out)
-	if c.slots.hung() {
-		c.starve(m.Err, out)
+	if c.slots.hung(c.slots.holder(m.Slot)) {
+		c.starve(c.slots.holder(m.Slot), m.Err, out)
 	}
 	return nil
 }
 
-// hung reports whether every slot is held by a read that is late, or by a guess that nobody waits
-// for, which is not called late before it has begun.
-func (p *slots) hung() bool {
-	for i := range p.all {
-		s := &p.all[i]
+// hung reports whether every slot of a pool is held by a read that is late, or by a guess that
+// nobody waits for, which is not called late before it has begun.
+func (p *slots) hung(o *pool) bool {
+	for id := o.first; id < o.end; id++ {
+		s := p.at(id)
 		if s.state != gone && (s.state != filling || !s.late && !s.rank.Speculative()) {
 			return false
 		}
@@ -43,10 +43,10 @@ func (p *slots) hung() bool {
 	return true
 }
 
-// starve gives up the uses that have no slot.
-func (c *Core) starve(err error, out *stages.Outbox) {
+// starve gives up the uses that have no slot and would have one of a pool.
+func (c *Core) starve(o *pool, err error, out *stages.Outbox) {
 	for _, l := range c.queue {
-		for i := range l.uses {
+		for i := 0; i < len(l.uses) && c.slots.of(l.step.Layer) == o; i++ {
 			if l.failed == nil && l.uses[i].open() {
 				c.lose(l, i, err, out)
 			}

@@ -128,13 +128,25 @@ func (c *Core) checkPlan(m *stages.LayerRouted) error {
 
 // assign gives loads their slots, those of urgent steps first and otherwise in order of arrival,
 // and asks for the reads that they need. It runs as far ahead of the device as there are slots, and
-// for loads that are not urgent no further than keeps the disk busy.
+// for loads that are not urgent no further than keeps the disk busy. Loads wait for slots of their
+// own part of the device alone.
 func (c *Core) assign(out *stages.Outbox) {
+	clear(c.full)
 	for i, l := range c.queue {
 		if l.failed == nil && l.left > 0 {
-			if reason, ok := c.assignLoad(l, out); !ok {
+			reason, ok := record.Room, false
+			if part := c.part(&l.step); !c.full[part] {
+				reason, ok = c.assignLoad(l, out)
+				c.full[part] = !ok
+			}
+			switch {
+			case ok:
+			case reason != record.Room || !slices.Contains(c.full, false):
 				c.stopAll(c.queue[i:], reason)
 				return
+			default:
+				c.stopped(l, &l.short, reason, c.inTheWay(reason))
+				continue
 			}
 		}
 		c.goesOn(l, &l.short)
@@ -170,7 +182,7 @@ func (c *Core) assignLoad(l *load, out *stages.Outbox) (waits record.Reason, ok 
 			continue
 		}
 		var held bool
-		if waits, held = c.heldBack(rank); held {
+		if waits, held = c.heldBack(l.step.Layer, rank); held {
 			break
 		}
 		id, wasted, ok := c.slots.take(c.keyOf(l, i))

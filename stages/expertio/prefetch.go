@@ -29,6 +29,7 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 	if err := c.checkHint(m); err != nil {
 		return err
 	}
+	pool := c.slots.of(m.Layer)
 	st, due, of := &c.layers[m.Layer], c.pace.predicted(m), side(&m.Step)
 	rank := stages.RankOf(of == policy.Urgent, true)
 	room, cost := c.pace.room(m, due, c.reading.guessed(rank)), c.pace.cost()
@@ -42,10 +43,10 @@ func (c *Core) prefetch(m *stages.PrefetchExperts, out *stages.Outbox) error {
 		}
 		saved := min(1, max(0, room-float64(len(c.reads)-first)))
 		verdict := record.Issued
-		switch _, held := c.heldBack(rank); {
+		switch _, held := c.heldBack(m.Layer, rank); {
 		case c.pauses[m.Layer][of].on():
 			verdict = record.Skipped
-		case held || c.slots.spare() <= c.cfg.WaveSlots || !c.slots.spareFor(chance):
+		case held || pool.spare() <= c.cfg.WaveSlots || !pool.spareFor(chance):
 			verdict = record.Dropped
 		case chance*saved <= (1-chance)*cost:
 			verdict = record.Declined

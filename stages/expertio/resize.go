@@ -41,7 +41,7 @@ func (c *Core) resizeSlots(m *stages.ResizeSlots, out *stages.Outbox) {
 	}
 	c.answerResized(func(r resizer) bool { return r.bound == bound }, out)
 	if !c.cfg.Mapped {
-		c.resize.bounds[bound] = max(c.cfg.WaveSlots, min(m.Slots, len(c.slots.all)))
+		c.resize.bounds[bound] = max(c.slots.least, min(m.Slots, len(c.slots.all)))
 	}
 	c.resize.waiting = append(c.resize.waiting, resizer{m.Caller, bound})
 	for c.slots.live() < c.resize.limit() {
@@ -60,7 +60,7 @@ func (c *Core) shrink(out *stages.Outbox) {
 			}
 			return
 		}
-		id, wasted, ok := c.slots.giveUp()
+		id, wasted, ok := c.slots.giveUp(c.cfg.WaveSlots)
 		if !ok {
 			return
 		}

@@ -6,8 +6,10 @@ import "fmt"
 // read is under way: waves, credits, pins, or slots that neither hold an expert nor can be taken.
 // It is for tests.
 func (c *Core) AtRest() error {
-	if len(c.queue) != 0 || len(c.ring[0])+len(c.ring[1]) != 0 {
-		return fmt.Errorf("expertio: %d loads wait, ring credits of the steps %d never came back", len(c.queue), c.ring)
+	for i := range c.rings {
+		if r := &c.rings[i]; len(c.queue) != 0 || len(r[0])+len(r[1]) != 0 {
+			return fmt.Errorf("expertio: %d loads wait, ring credits of the steps %d never came back", len(c.queue), *r)
+		}
 	}
 	if c.reading.all() != 0 || c.warm.reading != 0 {
 		return fmt.Errorf("expertio: %d reads are counted as under way, %d of them warm", c.reading.all(), c.warm.reading)
@@ -47,8 +49,11 @@ func (p *slots) atRest() error {
 			return fmt.Errorf("expertio: slot %d in state %d holds key %d, which is not found there", i, s.state, s.key)
 		}
 	}
-	if n := p.spare(); p.order != nil && n != p.live() {
-		return fmt.Errorf("expertio: %d slots can be taken, want all %d", n, p.live())
+	for i := range p.pools {
+		o := &p.pools[i]
+		if n := o.spare(); o.order != nil && n != o.live() {
+			return fmt.Errorf("expertio: %d slots of part %d can be taken, want all %d", n, i, o.live())
+		}
 	}
 	return nil
 }

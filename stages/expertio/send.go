@@ -13,7 +13,7 @@ import (
 func (c *Core) send(out *stages.Outbox) (ended bool) {
 	rest := c.queue[:0]
 	for _, l := range c.queue {
-		ring := &c.ring[l.step.Batch.Order()]
+		ring := c.ring(&l.step)
 		for len(*ring) < c.cfg.RingDepth && c.due(l) {
 			c.sendWave(l, out)
 		}
@@ -35,12 +35,26 @@ func (c *Core) send(out *stages.Outbox) (ended bool) {
 	return ended
 }
 
+// ring returns the steps of the waves that the part of the device that computes a step's layer has,
+// in the step's order.
+func (c *Core) ring(s *stages.Step) *[]stages.StepID {
+	return &c.rings[c.part(s)][s.Batch.Order()]
+}
+
+// part returns which part of the device computes a step's layer, as far as slots are concerned.
+func (c *Core) part(s *stages.Step) int {
+	if len(c.rings) == 1 {
+		return 0
+	}
+	return c.cfg.Borders.Part(s.Layer)
+}
+
 // due reports whether a wave of the load should be sent now: the rest of the load, a full wave, or,
 // if the device has no experts to compute in the load's order, whatever is ready. So a layer whose
 // experts are in memory is one wave. If some are missing, the device computes the others meanwhile.
 // While the device is busy, experts gather, so that quick reads do not make many small waves.
 func (c *Core) due(l *load) bool {
-	return l.failed == nil && l.ready > 0 && (len(c.ring[l.step.Batch.Order()]) == 0 || l.ready+l.answered == l.unsent || l.ready >= c.cfg.WaveSlots)
+	return l.failed == nil && l.ready > 0 && (len(*c.ring(&l.step)) == 0 || l.ready+l.answered == l.unsent || l.ready >= c.cfg.WaveSlots)
 }
 
 // sendWave sends a wave of what is ready, at most WaveSlots experts.
@@ -63,7 +77,7 @@ func (c *Core) sendWave(l *load, out *stages.Outbox) {
 	m.Slots, m.Settled = slots, c.settled()
 	c.sendAnswers(l, m)
 	c.end(l, m)
-	ring := &c.ring[m.Batch.Order()]
+	ring := c.ring(&m.Step)
 	*ring = append(*ring, m.ID)
 	c.waves++
 	c.highWater = max(c.highWater, len(*ring))
@@ -106,7 +120,10 @@ func (c *Core) end(l *load, m *stages.WaveResident) {
 }
 
 func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
-	ring := &c.ring[m.Batch.Order()]
+	if m.Layer < 0 || m.Layer >= c.cfg.Layers {
+		return fmt.Errorf("expertio: wave %d of %v came home, of a model with %d layers", m.Wave, &m.Step, c.cfg.Layers)
+	}
+	ring := c.ring(&m.Step)
 	i := slices.Index(*ring, m.ID)
 	if i < 0 {
 		return fmt.Errorf("expertio: wave %d of %v came home, but none is out", m.Wave, &m.Step)
@@ -120,7 +137,7 @@ func (c *Core) slotsReleased(m *stages.SlotsReleased) error {
 			return err
 		}
 	}
-	if len(c.spareSlots) < stages.Orders*c.cfg.RingDepth {
+	if len(c.spareSlots) < len(c.rings)*stages.Orders*c.cfg.RingDepth {
 		c.spareSlots = append(c.spareSlots, m.Slots)
 	}
 	return nil

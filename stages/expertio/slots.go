@@ -56,44 +56,40 @@ type Order interface {
 	Next() (key int, ok bool)
 }
 
-// slots is the pool. A slot can be taken if it is empty, or if its expert may leave: a resident
-// expert without pins is in order.
+// slots are all slots, in a pool for each part of the device. A slot can be taken if it is empty,
+// or if its expert may leave: a resident expert without pins is in its pool's order.
 type slots struct {
 	experts   int // of a layer
 	all       []slot
 	byKey     []int32 // [keys], slot+1, or 0 for none
-	empty     []stages.SlotID
-	gone      []stages.SlotID
+	pools     []pool
+	borders   stages.Borders
+	least     int     // that there always are
 	residents int     // slots that hold an expert
-	order     Order   // which expert leaves first; nil if none ever does
 	evictions []int64 // [layers]
 	notes     *notes
 }
 
-// init makes a pool of n slots. Mapped experts have their slots from the start and keep them.
-func (p *slots) init(n, layers, experts int, mapped bool) error {
-	p.experts = experts
-	p.all = make([]slot, n)
-	p.byKey = make([]int32, layers*experts)
-	p.evictions = make([]int64, layers)
-	if mapped {
+// init makes the slots. Mapped experts have theirs from the start and keep them.
+func (p *slots) init(cfg *Config) error {
+	p.experts = cfg.Experts
+	p.all = make([]slot, cfg.Slots)
+	p.byKey = make([]int32, cfg.Layers*cfg.Experts)
+	p.evictions = make([]int64, cfg.Layers)
+	if cfg.Mapped {
 		for i := range p.all {
 			p.all[i].state, p.all[i].key = resident, i
 			p.byKey[i] = int32(i) + 1
 		}
-		p.residents = n
+		p.residents = cfg.Slots
+		p.pools = []pool{{end: stages.SlotID(cfg.Slots)}}
 		return nil
 	}
 	for i := range p.all {
 		p.all[i].key = -1
-		p.empty = append(p.empty, stages.SlotID(n-1-i)) // the first is taken first
 	}
-	if p.order != nil {
-		return nil
-	}
-	order, err := policy.New(policy.Config{Layers: layers, Experts: experts})
-	p.order = order
-	return err
+	p.borders = cfg.Borders
+	return p.makePools(cfg)
 }
 
 // places returns where each expert of a layer is.
@@ -117,28 +113,19 @@ func (p *slots) has(id stages.SlotID) bool { return id >= 0 && int(id) < len(p.a
 func (p *slots) at(id stages.SlotID) *slot { return &p.all[id] }
 
 // live returns the number of slots, without those that were given up.
-func (p *slots) live() int { return len(p.all) - len(p.gone) }
-
-// spare returns how many slots could be taken now.
-func (p *slots) spare() int {
-	n := len(p.empty)
-	if p.order != nil {
-		n += p.order.Len()
+func (p *slots) live() (n int) {
+	for i := range p.pools {
+		n += p.pools[i].live()
 	}
 	return n
 }
 
-// spareFor reports whether there is a slot for an expert with this chance: an empty one, or that of
-// the expert that should leave next, if that is less likely to be picked at its layer's next turn.
-func (p *slots) spareFor(chance float64) bool {
-	if len(p.empty) > 0 {
-		return true
+// vacant returns how many slots are empty.
+func (p *slots) vacant() (n int) {
+	for i := range p.pools {
+		n += len(p.pools[i].empty)
 	}
-	if p.order == nil {
-		return false
-	}
-	next, ok := p.order.Next()
-	return ok && p.order.Chance(next) < chance
+	return n
 }
 
 func (p *slots) find(key int) (stages.SlotID, bool) {
@@ -148,30 +135,31 @@ func (p *slots) find(key int) (stages.SlotID, bool) {
 
 // routed tells the order what a layer's router picked for some rows.
 func (p *slots) routed(side policy.Side, layer, rows int, uses []stages.ExpertUse) {
-	if p.order == nil {
+	order := p.of(layer).order
+	if order == nil {
 		return
 	}
-	p.order.Visit(side, layer, rows)
+	order.Visit(side, layer, rows)
 	for _, u := range uses {
 		key := layer*p.experts + int(u.Expert)
-		p.order.Use(key, len(u.Pairs))
+		order.Use(key, len(u.Pairs))
 		if _, ok := p.find(key); ok { // it must stay until the load has pinned it
-			p.order.Expect(side, key, 1)
+			order.Expect(side, key, 1)
 		}
 	}
 }
 
 // predict tells the order the chance that an expert is picked at its layer's next turn.
 func (p *slots) predict(side policy.Side, key int, chance float32) {
-	if p.order != nil {
-		p.order.Expect(side, key, float64(chance))
+	if order := p.order(key); order != nil {
+		order.Expect(side, key, float64(chance))
 	}
 }
 
-// take takes a slot for a new expert, an empty one or that of the expert that should leave first,
-// and marks it as filling. wasted is what was evicted unused.
+// take takes a slot of its pool for a new expert, an empty one or that of the expert that should
+// leave first, and marks it as filling. wasted is what was evicted unused.
 func (p *slots) take(key int) (id stages.SlotID, wasted waste, ok bool) {
-	if id, wasted, ok = p.vacate(); !ok {
+	if id, wasted, ok = p.vacate(p.of(key / p.experts)); !ok {
 		return id, wasted, ok
 	}
 	s := p.at(id)
@@ -182,36 +170,43 @@ func (p *slots) take(key int) (id stages.SlotID, wasted waste, ok bool) {
 	return id, wasted, true
 }
 
-// giveUp takes a slot out of the pool until comeBack. It returns what take does.
-func (p *slots) giveUp() (id stages.SlotID, wasted waste, ok bool) {
-	if id, wasted, ok = p.vacate(); !ok {
+// giveUp takes a slot out of its pool until comeBack, of the pool that keeps the largest share of
+// its own and more than a least number. It returns what take does.
+func (p *slots) giveUp(least int) (id stages.SlotID, wasted waste, ok bool) {
+	o := p.most(least)
+	if o == nil {
+		return none, noWaste, false
+	}
+	if id, wasted, ok = p.vacate(o); !ok {
 		return id, wasted, ok
 	}
 	s := p.at(id)
 	s.state, s.key, s.predicted = gone, -1, false
-	p.gone = append(p.gone, id)
+	o.gone = append(o.gone, id)
 	return id, wasted, true
 }
 
-// comeBack returns the slot that was given up last to the pool, empty.
+// comeBack returns a slot that was given up to its pool, empty: the last one of the pool that has
+// lost the largest share.
 func (p *slots) comeBack() {
-	last := len(p.gone) - 1
-	id := p.gone[last]
-	p.gone = p.gone[:last]
+	o := p.fewest()
+	last := len(o.gone) - 1
+	id := o.gone[last]
+	o.gone = o.gone[:last]
 	p.at(id).state = free
-	p.empty = append(p.empty, id)
+	o.empty = append(o.empty, id)
 }
 
-// vacate finds an empty slot, or evicts an expert from one.
-func (p *slots) vacate() (id stages.SlotID, wasted waste, ok bool) {
-	if last := len(p.empty) - 1; last >= 0 {
-		id, p.empty = p.empty[last], p.empty[:last]
+// vacate finds an empty slot of a pool, or evicts an expert from one.
+func (p *slots) vacate(o *pool) (id stages.SlotID, wasted waste, ok bool) {
+	if last := len(o.empty) - 1; last >= 0 {
+		id, o.empty = o.empty[last], o.empty[:last]
 		return id, noWaste, true
 	}
-	if p.order == nil {
+	if o.order == nil {
 		return none, noWaste, false
 	}
-	old, ok := p.order.Evict()
+	old, ok := o.order.Evict()
 	if !ok {
 		return none, noWaste, false
 	}
@@ -225,8 +220,8 @@ func (p *slots) vacate() (id stages.SlotID, wasted waste, ok bool) {
 // pin keeps a slot's expert where it is, for a step of a side.
 func (p *slots) pin(side policy.Side, id stages.SlotID) {
 	s := p.at(id)
-	if p.order != nil {
-		p.order.Hold(side, s.key)
+	if order := p.order(s.key); order != nil {
+		order.Hold(side, s.key)
 	}
 	s.pins++
 	s.doomed = false
@@ -235,7 +230,7 @@ func (p *slots) pin(side policy.Side, id stages.SlotID) {
 // clear frees the slot of a resident expert without pins.
 func (p *slots) clear(id stages.SlotID) {
 	s := p.at(id)
-	p.order.Remove(s.key)
+	p.order(s.key).Remove(s.key)
 	p.byKey[s.key] = 0
 	p.residents--
 	p.evicted(id)
@@ -256,13 +251,13 @@ func (p *slots) unpin(id stages.SlotID) error {
 
 // rest puts a slot without pins where take finds it.
 func (p *slots) rest(id stages.SlotID) {
-	s := p.at(id)
+	s, o := p.at(id), p.holder(id)
 	switch {
-	case s.pins > 0 || p.order == nil:
+	case s.pins > 0 || o.order == nil:
 	case s.state == resident:
-		p.order.Add(s.key)
+		o.order.Add(s.key)
 	case s.state == free:
-		p.empty = append(p.empty, id)
+		o.empty = append(o.empty, id)
 	}
 }
 

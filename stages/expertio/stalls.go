@@ -66,9 +66,11 @@ func (c *Core) inTheWay(reason record.Reason) stages.StepID {
 		return only(c.urgent.steps)
 	}
 	var by one
-	for i := range c.ring {
-		for _, id := range c.ring[i] {
-			by.add(id)
+	for i := range c.rings {
+		for _, ids := range c.rings[i] {
+			for _, id := range ids {
+				by.add(id)
+			}
 		}
 	}
 	for _, l := range c.queue {

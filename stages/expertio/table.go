@@ -91,8 +91,8 @@ func (c *Core) owners() []placement.Owner {
 // model returns what is known of the uses of experts.
 func (c *Core) model() placement.Model {
 	m := placement.Model{Layers: c.cfg.Layers, First: c.cfg.First, Experts: c.cfg.Experts}
-	if c.slots.order != nil {
-		m.Chance = c.slots.order.Chance
+	if !c.cfg.Mapped {
+		m.Chance = c.slots.chance
 	}
 	return m
 }
@@ -208,8 +208,8 @@ func (c *Core) shareOf(h int) []int32 {
 			keys = append(keys, int32(key))
 		}
 	}
-	if o := c.slots.order; o != nil {
-		slices.SortStableFunc(keys, func(a, b int32) int { return cmp.Compare(o.Chance(int(b)), o.Chance(int(a))) })
+	if !c.cfg.Mapped {
+		slices.SortStableFunc(keys, func(a, b int32) int { return cmp.Compare(c.slots.chance(int(b)), c.slots.chance(int(a))) })
 	}
 	return keys
 }

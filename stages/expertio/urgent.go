@@ -104,16 +104,16 @@ func (c *Core) firstOrdinary() int {
 	return i
 }
 
-// heldBack reports whether one more read of a rank may not be asked for now, and what it has to
-// wait for.
-func (c *Core) heldBack(r stages.Rank) (waits record.Reason, held bool) {
+// heldBack reports whether one more read of a rank may not be asked for now for a layer, and what
+// it has to wait for.
+func (c *Core) heldBack(layer int, r stages.Rank) (waits record.Reason, held bool) {
 	most := c.cfg.Reads
 	switch {
 	case r.Urgent():
 		return waits, false
 	case r.Speculative():
 		return record.ReadCredit, most != 0 && c.urgent.underWay()
-	case c.slots.spare() <= c.keptBack():
+	case c.slots.of(layer).spare() <= c.keptBack(layer):
 		return record.Room, true
 	case most == 0:
 		return waits, false
@@ -125,11 +125,11 @@ func (c *Core) heldBack(r stages.Rank) (waits record.Reason, held bool) {
 
 // keptBack is how many slots others leave to urgent steps: those of a layer, but never so many that
 // others have none, and none while the disk hangs, so that everybody is told of that.
-func (c *Core) keptBack() int {
+func (c *Core) keptBack(layer int) int {
 	if c.reading.late > 0 {
 		return 0
 	}
-	return min(c.urgent.uses, c.slots.live()/4)
+	return min(c.urgent.uses, c.slots.of(layer).live()/4)
 }
 
 // hurry gives a read that a load has come to wait for the load's rank. It tells of each rank once,

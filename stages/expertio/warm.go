@@ -22,7 +22,7 @@ type warm struct {
 // seed uses what is known from earlier runs and lists the experts for a warm start.
 func (c *Core) seed() {
 	for k, p := range c.cfg.Chances {
-		c.slots.order.Seed(k, p)
+		c.slots.order(k).Seed(k, p)
 		if p > 0 {
 			c.warm.keys = append(c.warm.keys, int32(k))
 		}
@@ -46,16 +46,13 @@ func (c *Core) warmUp(out *stages.Outbox) {
 		return
 	}
 	for len(c.warm.keys) > 0 && c.reading.all() == c.warm.reading && c.warm.reading < warmAtOnce {
-		if c.slots.spare() <= c.cfg.WaveSlots {
+		key := int(c.warm.keys[0])
+		pool := c.slots.of(key / c.cfg.Experts)
+		if pool.spare() <= c.cfg.WaveSlots {
 			return
 		}
-		if len(c.slots.empty) == 0 {
-			c.warm.keys = nil
-			break
-		}
-		key := int(c.warm.keys[0])
 		c.warm.keys = c.warm.keys[1:]
-		if _, ok := c.slots.find(key); ok || c.elsewhere(key) {
+		if _, ok := c.slots.find(key); ok || len(pool.empty) == 0 || c.elsewhere(key) {
 			continue
 		}
 		id, _, ok := c.slots.take(key)
