@@ -158,12 +158,17 @@ type Config struct {
 	// compute experts which are not in memory here. What has a slash or no colon is a file of them,
 	// one on each line; # begins a comment. They must have the same model and compute the same
 	// bits; one that does not is not asked. Whatever happens to one, its experts are had from
-	// another or from the disk, and no result changes by a bit. "" means none.
+	// another or from the disk, and no result changes by a bit. Opening waits up to a second for
+	// hosts that have not answered. "" means none.
 	Hosts string
 	// HostsJoin names more expert hosts: host:port, separated by commas, or a file of them. Each
 	// tells the engine which others are in its group, and the engine uses them all: also those that
 	// join later, and no longer those that have left. "" means none.
 	HostsJoin string
+	// HostsSum has each host answer with one row of numbers for each row of a text: the sum of what
+	// its experts compute, and not the output of each. That is less for the network to carry. It
+	// changes results in the last digits, by which experts are where.
+	HostsSum bool
 	// HostPatience is how long a host may be silent before what it was asked goes another way. 0
 	// means 250ms. Too short takes a host that is busy for one that is gone.
 	HostPatience time.Duration
@@ -303,6 +308,7 @@ func (c Config) Validate() error {
 	bad(c.FlightTimes != c.FlightTimes || c.FlightTimes > 0 && c.FlightTimes < 1, "Config.FlightTimes is %v, but must be 1 or more, 0, or negative", c.FlightTimes)
 	bad(c.ExpertsPerToken < 0, "Config.ExpertsPerToken is %d, but must be 0 or more", c.ExpertsPerToken)
 	bad(c.HostPatience < 0, "Config.HostPatience is %v, but must be 0 or more", c.HostPatience)
+	bad(c.HostsSum && c.Hosts == "" && c.HostsJoin == "", "Config.HostsSum is about expert hosts, but neither Config.Hosts nor Config.HostsJoin names any")
 	_, err := c.hostAddrs()
 	return errors.Join(append(errs, err)...)
 }

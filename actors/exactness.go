@@ -24,6 +24,9 @@ func (e *Engine) exactness(dev gpu.Device) string {
 	if e.model.Count(model.LatentAttention) > 0 {
 		label += fmt.Sprintf(" chunk-rows=%d", i.ChunkRows)
 	}
+	if e.hosts.Sums() {
+		label += " hosts=sum"
+	}
 	var names []string
 	for _, p := range gpu.PartsOf(dev) { // the bits are those of the devices that compute, however many
 		name := strings.ReplaceAll(p.Name(), " ", "-")

@@ -88,6 +88,7 @@ func hostConfig(cfg *Config, addrs []string, f *modelfiles.Files, own func() (fi
 	m := f.Config
 	to = remote.Config{
 		Hosts: addrs, Shape: frame.Shape{Layers: len(m.Layers), Experts: m.NumExperts, Hidden: m.HiddenSize}, Patience: cfg.HostPatience, Log: cfg.Logger,
+		Sums: cfg.HostsSum,
 	}
 	if cfg.HostsJoin != "" {
 		to.Most, to.Check = expertio.MaxHosts, cfg.checkHost

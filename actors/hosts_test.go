@@ -22,6 +22,7 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/numcmp"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
 )
 
@@ -105,6 +106,48 @@ func TestHosts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHostsSum has hosts answer with sums: logits differ by rounding alone, and what changes
+// results says so. How many bytes that saves depends on what is asked for when.
+func TestHostsSum(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	base := open(t, actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered})
+	text := prompt(1, 40, base.Model().VocabSize)
+	want, err := transcript(sequence(t, base), text, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := expert.Config{Model: dir, ExpertIO: "buffered", ExpertMemory: 64 << 10} // several waves for an ask
+	hosts := []string{expertHost(t, expert.Config{Model: dir}), expertHost(t, few)}
+	for _, sums := range []bool{false, true} {
+		cfg := asksHosts(dir, hosts...)
+		cfg.HostsSum = sums
+		e := open(t, cfg)
+		connected(t, e, len(hosts))
+		if says := strings.Contains(e.Info().Exactness, " hosts=sum "); says != sums {
+			t.Errorf("with sums %v: %s", sums, e.Info().Exactness)
+		}
+		got, err := transcript(sequence(t, e), text, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sums {
+			sameLogits(t, got, want)
+		} else {
+			for i := range want {
+				// some outputs in float32 are added up another way, in each layer
+				if off := numcmp.MaxRelative(got[i], want[i]); off > 1e-5 {
+					t.Errorf("logits %d differ by %g of the largest", i, off)
+				}
+			}
+		}
+		for i, h := range statsOf(t, e).Hosts {
+			if h.Failed != 0 || h.Uses == 0 {
+				t.Errorf("with sums %v, host %d: %+v", sums, i, h)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -124,10 +126,20 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	e.spawn(cfg, cores)
 	if e.hosts != nil {
 		e.hosts.Dial()
+		wait, cancel := context.WithTimeout(ctx, hostsWait)
+		silent := e.hosts.Await(wait)
+		cancel()
+		if len(silent) > 0 {
+			cfg.Logger.Warn("expert hosts have not answered yet; they are used once they have", "hosts", strings.Join(silent, ","))
+		}
 	}
 	e.memory.Govern(e.reserves(), cfg.memoryEvery)
 	return e, nil
 }
+
+// hostsWait is how long Open waits for expert hosts that have not answered, so that the first text
+// asks them, too.
+const hostsWait = time.Second
 
 // openModel reads the configuration and opens the packed files.
 func (e *Engine) openModel(cfg Config) (err error) {

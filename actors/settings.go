@@ -150,9 +150,7 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 
 // settleExperts chooses how experts are read, the number of slots, and the size of waves.
 func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
-	w := expertmem.Wishes{
-		IO: cfg.ExpertIO, MustFit: cfg.Resident == ResidentOn, Bytes: cfg.ExpertMemory, HostBytes: cfg.HostMemory, Workers: cfg.ReadWorkers, WaveSlots: cfg.WaveSlots,
-	}
+	w := wishes(cfg)
 	beside := f.beside
 	parked, records := hostShare(i.ParkedMemory, f, &beside), hostShare(i.RecordMemory, f, &beside)
 	r := expertmem.Room{
@@ -176,6 +174,13 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
 	}
 	return nil
+}
+
+// wishes returns what a caller asks of the experts' memory.
+func wishes(cfg Config) expertmem.Wishes {
+	return expertmem.Wishes{
+		IO: cfg.ExpertIO, MustFit: cfg.Resident == ResidentOn, Bytes: cfg.ExpertMemory, HostBytes: cfg.HostMemory, Workers: cfg.ReadWorkers, WaveSlots: cfg.WaveSlots,
+	}
 }
 
 // settleState chooses the context and the pool of key-value pages.

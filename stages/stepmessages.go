@@ -117,7 +117,10 @@ type ExpertsAnswered struct {
 	Outside
 	Ask  uint64
 	Uses []AnsweredUse // their Rows pass on
-	Err  error
+	// Summed means that Uses are all of the ask, and good only together: of the picks that a row
+	// has among them one has the sum of all, divided by its weight, and the others zeros.
+	Summed bool
+	Err    error
 	// WaitedNS, ReadNS and ComputedNS are what the host says of these uses: how long they waited
 	// for their turn, then for its disk, and then were computed.
 	WaitedNS, ReadNS, ComputedNS int64

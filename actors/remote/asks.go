@@ -30,6 +30,7 @@ type pending struct {
 	sent   time.Time
 	urgent bool        // of a step that decodes
 	late   *time.Timer // tells that the answer is late; nil if nobody is told
+	sums   *summed     // nil: outputs are asked for
 }
 
 // What follows keeps books with l.mu held, and tells stages without it: whoever sends a message may
@@ -46,7 +47,11 @@ func (l *link) ask(a *stages.Ask) {
 			p.rows = append(p.rows, len(a.Plan.Uses[u].Pairs))
 		}
 		l.pending[a.ID] = p
-		l.ours = frame.AppendAsk(l.ours[:0], a.ID, l.c.cfg.Shape.Hidden, question(a, &l.c.cfg))
+		q, hidden := question(a, &l.c.cfg), l.c.cfg.Shape.Hidden
+		if l.c.cfg.Sums {
+			p.sums = sumsOf(a, q, hidden)
+		}
+		l.ours = frame.AppendAsk(l.ours[:0], a.ID, hidden, q)
 		l.expect(a, p)
 		l.figures.Asks++
 		if a.Hedge {
@@ -165,11 +170,11 @@ func (l *link) answer(f *frame.Frame) (*stages.ExpertsAnswered, error) {
 		return nil, nil
 	}
 	hidden := l.c.cfg.Shape.Hidden
-	a, err := f.Reply(hidden, p.rows)
+	a, err := p.reply(f, hidden)
 	if err != nil {
 		return nil, err
 	}
-	m := &stages.ExpertsAnswered{Ask: f.ID, WaitedNS: int64(a.Waited), ReadNS: int64(a.Read), ComputedNS: int64(a.Computed)}
+	m := &stages.ExpertsAnswered{Ask: f.ID, Summed: p.sums != nil, WaitedNS: int64(a.Waited), ReadNS: int64(a.Read), ComputedNS: int64(a.Computed)}
 	rows := a.Rows
 	for _, i := range a.Uses {
 		if p.done[i] {
@@ -190,6 +195,18 @@ func (l *link) answer(f *frame.Frame) (*stages.ExpertsAnswered, error) {
 		delete(l.pending, f.ID)
 	}
 	return m, nil
+}
+
+// reply reads an answer, as outputs of picks.
+func (p *pending) reply(f *frame.Frame, hidden int) (*frame.Reply, error) {
+	if p.sums == nil {
+		return f.Reply(hidden, p.rows)
+	}
+	a, err := f.Sums(hidden, len(p.uses), p.sums.rows)
+	if err == nil {
+		a.Rows = p.sums.outputs(a.Rows, hidden)
+	}
+	return a, err
 }
 
 // fail ends the asks that which names.

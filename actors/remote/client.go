@@ -30,6 +30,9 @@ type Config struct {
 	// DefaultPatience.
 	Patience time.Duration
 	Probe    *Probe
+	// Sums has hosts answer with a sum for each row, and not with the outputs of all its picks.
+	// That changes bits.
+	Sums bool
 	// Send sends a message to a stage, from any goroutine.
 	Send func(stages.StageID, stages.Message)
 	Log  *slog.Logger
@@ -68,6 +71,25 @@ func New(cfg Config) *Client {
 // asked.
 func (c *Client) Dial() { c.found.dial() }
 
+// Await waits until each host has answered or was found to be out of reach, or until ctx ends.
+// Expert-IO was told then of those that may be asked. Await returns the addresses of the others.
+func (c *Client) Await(ctx context.Context) (silent []string) {
+	for {
+		links := c.found.untried()
+		if len(links) == 0 {
+			return nil
+		}
+		select {
+		case <-links[0].tried.Done():
+		case <-ctx.Done():
+			for _, l := range links {
+				silent = append(silent, l.addr)
+			}
+			return silent
+		}
+	}
+}
+
 // Hosts returns how many hosts there can be; none of a nil Client.
 func (c *Client) Hosts() int {
 	if c == nil {
@@ -75,6 +97,9 @@ func (c *Client) Hosts() int {
 	}
 	return len(c.found.places)
 }
+
+// Sums reports whether hosts answer with sums; false of a nil Client.
+func (c *Client) Sums() bool { return c != nil && c.cfg.Sums }
 
 // Addr returns the address of a host: of one that has gone until its place is another's, and ""
 // where there was none. A nil Client has none.

@@ -1,9 +1,11 @@
 package remote
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,5 +34,52 @@ func TestCloseAmidHandshake(t *testing.T) {
 	c.Close()
 	if took := time.Since(began); took > dialPatience/2 {
 		t.Errorf("Close took %v", took)
+	}
+}
+
+// TestAwait waits for a host that takes its time, and neither for one that is not there nor, once
+// the context has ended, for one that says nothing.
+func TestAwait(t *testing.T) {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	gone, slow, silent := listen(), listen(), listen()
+	gone.Close()
+	defer slow.Close()
+	defer silent.Close()
+	await := func(ctx context.Context, addrs ...net.Listener) <-chan []string {
+		cfg := Config{Log: slog.New(slog.DiscardHandler)}
+		for _, l := range addrs {
+			cfg.Hosts = append(cfg.Hosts, l.Addr().String())
+		}
+		c, returned := New(cfg), make(chan []string, 1)
+		t.Cleanup(c.Close)
+		c.Dial()
+		go func() { returned <- c.Await(ctx) }()
+		return returned
+	}
+	waited := await(t.Context(), gone, slow)
+	conn, err := slow.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-waited:
+		t.Error("it has not waited for a host that is about to answer")
+	case <-time.After(20 * time.Millisecond):
+	}
+	conn.Close()
+	if quiet := <-waited; len(quiet) != 0 {
+		t.Errorf("%v have not answered", quiet)
+	}
+	short, cancel := context.WithCancel(t.Context())
+	waited = await(short, silent)
+	cancel()
+	if quiet := <-waited; !slices.Equal(quiet, []string{silent.Addr().String()}) {
+		t.Errorf("%v have not answered, want %v", quiet, silent.Addr())
 	}
 }

@@ -5,7 +5,10 @@
 //
 //	client.go  Client: all hosts of an engine
 //	found.go   which hosts there are now, if some are asked who is in their group
-//	link.go    one host: dialling, greeting, asks under way, and the end of a connection
+//	link.go    one host: dialling, greeting, and the end of a connection
+//	asks.go    asks under way, and their answers
+//	sums.go    answers that are a sum for each row
+//	late.go    answers that are late
 //	probe.go   whether a host computes the same bits
 //	network.go how fast the network is
 //	survey.go  how fast a host and the network to it are, for forecasts

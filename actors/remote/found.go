@@ -49,6 +49,7 @@ func (f *found) init(c *Client) {
 func (c *Client) newLink(host int, addr string) *link {
 	l := &link{c: c, host: host, addr: addr}
 	l.done, l.end = context.WithCancel(c.done)
+	l.tried, l.try = context.WithCancel(l.done)
 	return l
 }
 
@@ -105,6 +106,19 @@ func (f *found) tells(l *link, group []string) {
 		f.names[l.addr] = group[0]
 	}
 	f.renew()
+	l.try()
+}
+
+// untried returns the hosts that have not answered yet and were not found to be out of reach.
+func (f *found) untried() (all []*link) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.places {
+		if l := f.places[i].Load(); l != nil && l.tried.Err() == nil {
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
 // lost takes note that the connection to a host has ended.

@@ -46,6 +46,10 @@ type link struct {
 	ours []byte // memory for asks; of whoever runs the stages
 
 	place place // of found
+	// tried ends when the host has answered, or could not be reached, for the first time. With a
+	// group it has also told who is in it.
+	tried context.Context
+	try   context.CancelFunc
 
 	mu      sync.Mutex
 	conn    net.Conn // nil unless connected
@@ -64,6 +68,7 @@ func (l *link) run() {
 		if l.done.Err() != nil {
 			return
 		}
+		l.try()
 		if l.said != err.Error() {
 			l.said = err.Error()
 			l.c.cfg.Log.Warn("an expert host is not used", "host", l.addr, "why", err)
@@ -196,6 +201,8 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	others.Go(func() { l.watch(conn, ended) })
 	if l.c.cfg.Most > 0 {
 		_, _ = conn.Write(frame.AppendEmpty(nil, frame.Watch, 0))
+	} else {
+		l.try()
 	}
 	for {
 		f, err := r.Next()

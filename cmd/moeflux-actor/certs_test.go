@@ -34,7 +34,7 @@ func TestCertificates(t *testing.T) {
 	token, another := writeFile(t, "token", "0123456789abcdef"), writeFile(t, "token", "0123456789abcdeF")
 	host := r.Hosts[0]
 	addr := startHost(t, dir, "--tls-cert", host.Cert, "--tls-key", host.Key, "--tls-ca", r.Authority.Cert, "--token-file", token)
-	text := []string{"run", "--model", dir, "-p", "package main", "-n", "40", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
+	text := []string{"run", "--model", dir, "-p", "package main", "-n", "400", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
 	want := mustCall(t, "", text...).stdout
 	for name, tc := range map[string]struct{ cert, key, ca, token, says string }{
 		"engine":                       {r.Engine.Cert, r.Engine.Key, r.Authority.Cert, token, "1 host computed [1-9]"},

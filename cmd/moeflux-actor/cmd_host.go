@@ -28,10 +28,12 @@ type hostCmd struct {
 	Insecure  bool   `help:"Lets other machines ask without encryption: who sees the network reads what is sent, and may change it."`
 
 	ExpertsDir   string        `name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own."`
-	ExpertMemory flags.Size    `placeholder:"SIZE" help:"The most bytes for experts. Default: what is free when the host starts, limits of cgroups counted, less a sixteenth."`
+	ExpertMemory flags.Size    `placeholder:"SIZE" help:"The most bytes for experts, of the GPU's memory if one computes. Default: what is free when the host starts, limits of cgroups counted, less a sixteenth."`
+	HostMemory   flags.Size    `placeholder:"SIZE" help:"With a GPU: the most bytes of this machine's memory for experts between the disk and the GPU. Default: what is free when the host starts, less a sixteenth."`
 	ExpertIO     string        `name:"expert-io" placeholder:"NAME" help:"How experts are read: auto, mmap, direct or buffered. Default: auto."`
 	ReadWorkers  int           `placeholder:"N" help:"The number of parallel reads. Default: up to 4 past the page cache, 8 through it, and fewer where the disk is faster then."`
-	Threads      int           `placeholder:"N" help:"Compute threads. Default: the cores this process may use, as many as a CPU quota allows at the time."`
+	Device       string        `default:"auto" placeholder:"NAME" help:"What computes: auto, host (the processor), cuda, metal or emu, as with run. Engines ask only a host that computes their bits, so both need the same kind. One device: a host for each of several. Default: auto."`
+	Threads      int           `placeholder:"N" help:"Compute threads of the processor. Default: the cores this process may use, as many as a CPU quota allows at the time."`
 	Activations  string        `default:"int8" placeholder:"KIND" help:"How matrices are multiplied, int8 or f32: as by the engines. Default: int8."`
 	DrainTimeout time.Duration `default:"5s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 5s."`
 	LogLevel     string        `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
@@ -41,8 +43,8 @@ type hostCmd struct {
 // engine returns the flags of an engine that opens the same device and model.
 func (c *hostCmd) engine() *flags.Engine {
 	e := &flags.Engine{Model: c.Dir}
-	e.Device, e.Threads, e.Activations = "host", c.Threads, c.Activations
-	e.ExpertsDir, e.ExpertMemory, e.ExpertIO, e.ReadWorkers = c.ExpertsDir, c.ExpertMemory, c.ExpertIO, c.ReadWorkers
+	e.Device, e.Threads, e.Activations = c.Device, c.Threads, c.Activations
+	e.ExpertsDir, e.ExpertMemory, e.HostMemory, e.ExpertIO, e.ReadWorkers = c.ExpertsDir, c.ExpertMemory, c.HostMemory, c.ExpertIO, c.ReadWorkers
 	e.Tuned, e.Profile, e.Trace, e.TraceSample, e.LogLevel, e.LogFormat = moeflux.TunedOff, flags.ProfileOff, export.Off, 1, c.LogLevel, c.LogFormat
 	return e
 }
@@ -72,7 +74,7 @@ func (c *hostCmd) Run(ctx context.Context, inv *process.Invocation) (err error) 
 	}
 	defer func() { err = errors.Join(err, cfg.Device.Close()) }()
 	h, err := host.Open(ctx, host.Config{
-		Model: cfg.Model, ExpertsDir: cfg.ExpertsDir, Device: cfg.Device, ExpertMemory: cfg.ExpertMemory, ExpertIO: c.ExpertIO, ReadWorkers: cfg.ReadWorkers,
+		Model: cfg.Model, ExpertsDir: cfg.ExpertsDir, Device: cfg.Device, ExpertMemory: cfg.ExpertMemory, HostMemory: cfg.HostMemory, ExpertIO: c.ExpertIO, ReadWorkers: cfg.ReadWorkers,
 		Secrets: keys, Join: join, Advertise: c.Advertise, Logger: cfg.Logger,
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func startHost(t *testing.T, args ...string) string {
 func TestHostCommand(t *testing.T) {
 	dir := mustInspect(t).Dir
 	hosts := writeFile(t, "hosts.txt", startHost(t, dir)+" # in memory\n\n"+startHost(t, dir, "--expert-memory", "200KiB", "--expert-io", "buffered")+"\n")
-	args := []string{"run", "--model", dir, "-p", "package main", "-n", "40", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
+	args := []string{"run", "--model", dir, "-p", "package main", "-n", "400", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
 	want := mustCall(t, "", args...)
 	got := mustCall(t, "", append(args, "--hosts", hosts)...)
 	if got.stdout != want.stdout {
@@ -65,7 +65,7 @@ func TestHostCommandJoin(t *testing.T) {
 	dir := mustInspect(t).Dir
 	first := startHost(t, dir)
 	second := startHost(t, dir, "--join", first)
-	args := []string{"run", "--model", dir, "-p", "package main", "-n", "40", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
+	args := []string{"run", "--model", dir, "-p", "package main", "-n", "400", "--temperature", "0", "--expert-io", "buffered", "--expert-memory", "200KiB"}
 	want := mustCall(t, "", args...)
 	got := mustCall(t, "", append(args, "--hosts-join", second)...)
 	if got.stdout != want.stdout {

@@ -177,9 +177,9 @@ func (s *Opened) Close() error {
 		}
 	}
 	if s.Model != nil {
-		err := s.Model.Close(ctx)
-		if left, ok := errors.AsType[*actors.LeftBehindError](err); ok && !left.Spans {
-			return &stuckError{left} // the device is still in use
+		err := s.modelClosed(s.Model.Close(ctx))
+		if errors.As(err, new(*stuckError)) {
+			return err
 		}
 		errs = append(errs, err)
 	}
@@ -188,6 +188,20 @@ func (s *Opened) Close() error {
 	}
 	errs = append(errs, CloseExporter(s.Exporter, s.Say))
 	return errors.Join(errs...)
+}
+
+// modelClosed returns what of the error of closing the model is worth a word at the end of the
+// program. A device that is still in use stays open.
+func (s *Opened) modelClosed(err error) error {
+	left, ok := errors.AsType[*actors.LeftBehindError](err)
+	if !ok || left.Spans {
+		return err
+	}
+	s.device = nil
+	if left.Freeing() { // the system does that when the program ends
+		return nil
+	}
+	return &stuckError{left}
 }
 
 // stuckError tells that the engine cannot be freed because something hangs.
@@ -199,9 +213,7 @@ func (e *stuckError) Error() string {
 		return "the disk does not answer reads that are under way; they are left to the system"
 	case e.left.Files:
 		return "the disk does not take the last files; they are left to the system"
-	case e.left.Device:
-		return "the device does not end what it has begun; it is left to the system"
 	}
-	return e.left.Error()
+	return "the device does not end what it has begun; it is left to the system"
 }
 func (e *stuckError) Unwrap() error { return e.left }

@@ -47,6 +47,7 @@ type Hosts struct {
 	Here      Placed `json:"here"` // of this machine
 	HereSlots int    `json:"here_slots"`
 	Experts   int    `json:"experts"` // of the model, in all layers
+	Sums      bool   `json:"sums"`    // whether hosts answer with a sum for each row
 	Split     *Split `json:"forecast"`
 	Pays      string `json:"pays"` // yes, no or perhaps; "" if it cannot be said
 	Verdict   string `json:"verdict"`
@@ -73,7 +74,7 @@ func SurveyHosts(ctx context.Context, cfg actors.Config, i *actors.Info) (*Hosts
 	if err != nil {
 		return nil, err
 	}
-	h := &Hosts{}
+	h := &Hosts{Sums: cfg.HostsSum}
 	for k := range all {
 		h.All = append(h.All, hostOf(&all[k]))
 	}
@@ -174,7 +175,7 @@ func (h *Hosts) Expect(b Base) error {
 	m := b.Contents.Model
 	there, row := float64(up[0].RowBytes), float64(4*m.HiddenSize)
 	n := SplitNeeds{
-		Layers: len(m.MoELayers()), Picks: b.Info.TopK, OutBytes: up[0].RowBytes, RowBytes: 4 * m.HiddenSize, Kept: kept.Rate, DenseSeconds: float64(b.Contents.TouchedWeights) / f.MemoryBandwidth,
+		Layers: len(m.MoELayers()), Picks: b.Info.TopK, OutBytes: up[0].RowBytes, RowBytes: 4 * m.HiddenSize, Sums: h.Sums, Kept: kept.Rate, DenseSeconds: float64(b.Contents.TouchedWeights) / f.MemoryBandwidth,
 	}
 	if f.DiskBandwidth > 0 {
 		n.ReadSeconds = float64(b.Info.SlotBytes) / f.DiskBandwidth

@@ -37,6 +37,7 @@ type options struct {
 	program, model string
 	hosts, threads int
 	tokens         int
+	sum            bool            // hosts answer with sums
 	row            rowBytes        // of the model
 	delays         []time.Duration // one way
 	rates          []int64         // bits a second
@@ -60,6 +61,7 @@ func parse(args []string) (*options, error) {
 	set.IntVar(&o.hosts, "hosts", 3, "how many hosts")
 	set.IntVar(&o.threads, "threads", 1, "of each process")
 	set.IntVar(&o.tokens, "tokens", 64, "to decode for each line")
+	set.BoolVar(&o.sum, "sum", false, "hosts answer with sums, as with --hosts-sum")
 	delays := set.String("delays", "25us,50us,100us,200us", "of the network, one way, with commas between them")
 	rates := set.String("rates", "0,10,1", "of the network, in Gbit/s, with commas between them; 0 is no limit")
 	if err := set.Parse(args); err != nil {
@@ -97,6 +99,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if o.row, err = rowOf(o.model); err != nil {
 		return err
 	}
+	o.row.sum = o.sum
 	hosts, err := startHosts(ctx, o)
 	defer func() { stop(hosts) }()
 	if err != nil {
@@ -201,7 +204,7 @@ func rowOf(dir string) (row rowBytes, err error) {
 	}
 	defer f.Close()
 	l, hidden := f.Experts.Layout(), f.Config.HiddenSize
-	row = rowBytes{int64(4 * hidden), int64(4 * hidden)}
+	row = rowBytes{there: int64(4 * hidden), back: int64(4 * hidden)}
 	if group := l.Gate.Format.Rounded(); group > 0 && group == l.Up.Format.Rounded() {
 		row.there = int64(hidden + 4*hidden/group)
 	}

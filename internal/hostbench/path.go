@@ -65,7 +65,18 @@ func pathOf(file string, row rowBytes) (*path, error) {
 }
 
 // rowBytes is the size of a row on its way to a host, and of an output on its way back.
-type rowBytes struct{ there, back int64 }
+type rowBytes struct {
+	there, back int64
+	sum         bool // of all that an ask wants
+}
+
+// of returns how many bytes a row takes there, and back with so many outputs.
+func (r *rowBytes) of(outputs int64) int64 {
+	if r.sum {
+		outputs = 1
+	}
+	return r.there + outputs*r.back
+}
 
 // asked returns how many bytes the busiest host of a layer gets and sends, in the middle, and how
 // many layers ask.
@@ -78,7 +89,7 @@ func asked(rec *record.Recording, row rowBytes) (bytes int64, layers int) {
 	for i := range rec.Answers {
 		a := &rec.Answers[i]
 		k := key{a.Step, a.Layer}
-		most[k] = max(most[k], row.there+row.back*int64(a.Uses))
+		most[k] = max(most[k], row.of(int64(a.Uses)))
 		of[a.Layer] = true
 	}
 	var all []int64

@@ -25,7 +25,7 @@ var listening = regexp.MustCompile(`listening on (\S+)`)
 // startHosts starts hosts, each of which has all experts in memory.
 func startHosts(ctx context.Context, o *options) (all []*host, err error) {
 	for range o.hosts {
-		h := &host{cmd: exec.CommandContext(ctx, o.program, "host", o.model, "--addr", "127.0.0.1:0", "--threads", strconv.Itoa(o.threads))}
+		h := &host{cmd: exec.CommandContext(ctx, o.program, "host", o.model, "--addr", "127.0.0.1:0", "--device", "host", "--threads", strconv.Itoa(o.threads))}
 		said, err := h.cmd.StderrPipe()
 		if err != nil {
 			return all, err
@@ -63,8 +63,8 @@ func decode(ctx context.Context, o *options, hosts []string, file string) error 
 	if err := os.RemoveAll(file); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, o.program, "bench", "--model", o.model, "--threads", strconv.Itoa(o.threads), "--prompt-tokens", "4", "--gen-tokens", strconv.Itoa(o.tokens),
-		"--repeat", "1", "--warmup", "1", "--expert-io", "buffered", "--expert-memory", engineMemory, "--hosts", join(hosts), "--record", file)
+	cmd := exec.CommandContext(ctx, o.program, "bench", "--model", o.model, "--device", "host", "--threads", strconv.Itoa(o.threads), "--prompt-tokens", "4", "--gen-tokens", strconv.Itoa(o.tokens),
+		"--repeat", "1", "--warmup", "1", "--expert-io", "buffered", "--expert-memory", engineMemory, "--hosts", join(hosts), "--record", file, fmt.Sprintf("--hosts-sum=%v", o.sum))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.Discard, &said
 	if err := cmd.Run(); err != nil {

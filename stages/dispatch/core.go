@@ -20,7 +20,8 @@ type Config struct {
 	Layout      func(layer int) model.ExpertLayout
 	RecordBytes int
 	TopK        int // picks of a row
-	// Borders say which part of a gpu.Split computes which layers. Such a device must be Resident.
+	// Borders say which part of a gpu.Split computes which layers. Slots of a layer's experts lie
+	// in the memory of its part.
 	Borders   stages.Borders
 	ChunkRows int          // the most rows of a step
 	Lanes     int          // steps in flight

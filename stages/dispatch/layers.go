@@ -71,6 +71,7 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 		return err
 	}
 	r = c.record(&m.Step, record.SharedExpert)
+	r.Part = c.partOf(m.Layer).index
 	layer.shared.encode(&r.Commands, l)
 	t, err := c.submit(r)
 	l.sharedDone, l.sharedID = t, c.lastTicket
@@ -93,6 +94,7 @@ func (c *Core) submitAhead(l *lane, m *stages.BeginLayer, out *stages.Outbox) er
 	}
 	a := awaited{lane: l, step: m.Step, ahead: out.Spent().ScoresAhead(m.Step, ahead*n)}
 	r := c.record(&m.Step, record.Ahead)
+	r.Part = c.partOf(m.Layer).index
 	for i := range ahead {
 		encodeRouter(&r.Commands, l, &c.net.layers[m.Layer+1+i])
 		gpu.Encode(&r.Commands, gpu.Download{Src: l.scores, Dst: gpu.FloatBytes(a.ahead.Scores[i*n : (i+1)*n])})
@@ -118,13 +120,14 @@ func (c *Core) encodeRoute(r *recording, l *lane, b *stages.Batch, layer int, pi
 	})
 }
 
-// ahead returns how many of the next layers are asked for their scores: those that have routers.
+// ahead returns how many of the next layers are asked for their scores: those that have routers, in
+// the memory of the same part of the device.
 func (c *Core) ahead(l *lane, layer int) int {
 	if c.settled && !c.cfg.AheadAlways || l.probed {
 		return 0
 	}
-	n := 0
-	for l.rows <= c.cfg.AheadRows && n < c.cfg.Ahead && layer+1+n < len(c.net.layers) && c.net.layers[layer+1+n].dense == nil {
+	n, end := 0, c.partOf(layer).end
+	for l.rows <= c.cfg.AheadRows && n < c.cfg.Ahead && layer+1+n < end && c.net.layers[layer+1+n].dense == nil {
 		n++
 	}
 	return n

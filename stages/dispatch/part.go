@@ -24,9 +24,6 @@ func newParts(cfg Config, dev gpu.Device) ([]*part, error) {
 	if len(cfg.Borders)+1 != len(devices) {
 		return nil, fmt.Errorf("dispatch: %d borders between layers, for %s of %d parts", len(cfg.Borders), dev.Name(), len(devices))
 	}
-	if len(devices) > 1 && !cfg.Resident {
-		return nil, fmt.Errorf("dispatch: %s computes in several parts, but not all experts are in memory", dev.Name())
-	}
 	all := make([]*part, len(devices))
 	for i, d := range devices {
 		first, end := cfg.Borders.Range(i, len(m.Layers))
@@ -69,7 +66,9 @@ func (c *Core) encodeEntry(r *recording, l *lane, b *stages.Batch, p *part) {
 		}
 	}
 	move(l.hidden, from.hidden, l.rows*m.HiddenSize)
-	move(l.chosen, from.chosen, m.Layers[p.first].MoEIndex*l.rows*c.cfg.TopK)
+	if c.cfg.Resident { // else they went up layer by layer
+		move(l.chosen, from.chosen, m.Layers[p.first].MoEIndex*l.rows*c.cfg.TopK)
+	}
 	if m.Layers[p.first].Indexer == model.LowerIndexer {
 		move(l.positions, from.positions, l.rows*m.IndexLists()*m.IndexTopK)
 	}

@@ -25,7 +25,10 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 		c.sendHome(m, out)
 		return nil
 	}
+	p := c.partOf(m.Layer)
+	l.enter(p)
 	r := c.record(&m.Step, record.Experts)
+	r.Part = p.index
 	if len(m.Uses) > 0 {
 		c.gather(r, m)
 		c.encodeExperts(r, l, m.Layer, &r.wave, gpu.List[int32]{Host: r.picks})

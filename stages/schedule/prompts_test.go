@@ -13,7 +13,7 @@ import (
 // TestSharesAreThoseOfTheDefinition compares steps with a naive model, one after the other, with
 // nothing else in the pipeline.
 func TestSharesAreThoseOfTheDefinition(t *testing.T) {
-	for seed := range uint64(testenv.Rounds(1000, 3000, 30000)) {
+	for seed := range uint64(testenv.Rounds(1000, 1500, 30000)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		rows := 1 + r.IntN(12)
 		s := schedule.New[*chunk](schedule.Config{Rows: rows, Steps: 1, Layers: 2, Share: 0.5, Preempts: seed%2 == 1})
@@ -118,7 +118,7 @@ func TestKeysShareRows(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			worst, sum := 1.0, 0.0
-			n := testenv.Rounds(10, 50, 1000)
+			n := testenv.Rounds(10, 25, 1000)
 			for seed := range uint64(n) {
 				had := crowd(t, seed, tc.keys, tc.weights)
 				total, squares := 0.0, 0.0

@@ -36,6 +36,9 @@ func (s *Sim) startAsks() error {
 			}
 			one.answers = append(one.answers, stages.AnsweredUse{Use: use, Rows: rows})
 		}
+		if s.cfg.Sum != nil {
+			s.cfg.Sum(a, one.answers)
+		}
 		s.asks = append(s.asks, one)
 	}
 	for i := range s.out.Shares {
@@ -81,11 +84,11 @@ func (w *watchedShares) tell(s *stages.HostShare) error {
 
 // endAsk has a host do one of the things that hosts do: answer all, or a part, or the same thing
 // twice; be late, and answer some time after that; or be given up, after which it may answer all
-// the same.
+// the same. With sums there are no parts.
 func (s *Sim) endAsk(i int) {
 	a := &s.asks[i]
 	tell := func(m *stages.ExpertsAnswered) {
-		m.Ask = a.id
+		m.Ask, m.Summed = a.id, s.cfg.Sum != nil
 		s.loose = append(s.loose, stages.Send{To: stages.ExpertIO, Msg: m})
 	}
 	n := len(a.answers)
@@ -100,8 +103,15 @@ func (s *Sim) endAsk(i int) {
 		}
 		n = 0
 	case 1:
-		again := stages.AnsweredUse{Use: a.answers[0].Use, Rows: slices.Clone(a.answers[0].Rows)}
-		tell(&stages.ExpertsAnswered{Uses: []stages.AnsweredUse{again}})
+		some := a.answers[:1]
+		if s.cfg.Sum != nil {
+			some = a.answers
+		}
+		again := slices.Clone(some)
+		for i := range again {
+			again[i].Rows = slices.Clone(again[i].Rows)
+		}
+		tell(&stages.ExpertsAnswered{Uses: again})
 		return
 	case 8:
 		if !a.late && !a.over {
@@ -110,7 +120,9 @@ func (s *Sim) endAsk(i int) {
 			return
 		}
 	case 2, 3:
-		n = 1 + s.cfg.Rand.IntN(n)
+		if s.cfg.Sum == nil {
+			n = 1 + s.cfg.Rand.IntN(n)
+		}
 	}
 	if n > 0 {
 		part := slices.Clone(a.answers[len(a.answers)-n:])

@@ -326,7 +326,7 @@ func testCrowd(t *testing.T, p *pack, rough bool) {
 		all = append(all, sc)
 	}
 	want := p.alone(t, all)
-	n := testenv.Rounds(2, 6, 1000)
+	n := testenv.Rounds(2, 3, 1000)
 	counts, fair, worst := make(map[string]int), 1.0, 0.0
 	for i := range n {
 		sd := cmp.Or(*seed, uint64(i)+1)

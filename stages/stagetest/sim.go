@@ -24,10 +24,15 @@ type Config struct {
 	Park func(stages.Park) error
 	// Answer computes a use of an ask, as an expert host does. It runs at once.
 	Answer func(a stages.Ask, use int32) ([]float32, error)
+	// Sum makes the outputs of all uses of an ask what a host's sums make of them. nil means that
+	// hosts do not answer with sums.
+	Sum func(a stages.Ask, all []stages.AnsweredUse)
 	// Late is asked before a read ends. If it returns an error, expert-IO is told that the read is
 	// late, and it ends some other time. nil means never.
 	Late      func(stages.Read) error
 	RingDepth int
+	// Borders are those of expertio.Config.
+	Borders stages.Borders
 	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with
 	// recurrent state; 0 if that is not to be watched.
 	PageRows int
@@ -84,7 +89,7 @@ func (s *Sim) now() int64 { return int64(s.Events) * eventNS }
 func New(cfg Config) *Sim {
 	s := &Sim{cfg: cfg, watch: newWatch(&cfg), costs: watchedCosts{bytes: int64(cfg.ExpertBytes), layers: cfg.ExpertLayers}}
 	s.out.Log = record.NewLog(recordBytes)
-	s.records = newWatchedRecords(s.out.Log, cfg.ExpertBytes)
+	s.records = newWatchedRecords(s.out.Log, cfg.ExpertBytes, cfg.Borders)
 	if cfg.Tier != nil {
 		s.tier = newHostTier(*cfg.Tier, s)
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	orders = flag.Int("orders", 500, "how many delivery orders to try")
+	orders = flag.Int("orders", 250, "how many delivery orders to try")
 	seed   = flag.Uint64("seed", 0, "try this order alone")
 )
 
@@ -87,6 +87,9 @@ type tuning struct {
 	host            hostTuning
 	hosts, askPicks int  // expert hosts, and the most picks of an ask
 	steady          bool // hosts are there from the beginning, and stay
+	// the first layer whose experts have slots of their own, as if another device computed them; 0:
+	// there is one device
+	border int
 	// most that have memory at once, 0 means any number; most requests that wait for some, 0 means
 	// 100
 	sequences, waiting int
@@ -98,6 +101,15 @@ func (tu tuning) gates() int {
 		return tu.ahead
 	}
 	return 0
+}
+
+// parts returns how the slots are divided, if they are.
+func (tu *tuning) parts() (stages.Borders, []int) {
+	if tu.border == 0 {
+		return nil, nil
+	}
+	first := max(tu.waveSlots, tu.slots/3)
+	return stages.Borders{tu.border}, []int{first, tu.slots - first}
 }
 
 // stateBytes is the memory for states.
@@ -140,6 +152,7 @@ type faults struct {
 	pin    func() error                                  // in place of pinning
 	park   func(stages.Park) error                       // in place of parking
 	answer func(stages.Ask, int32) ([]float32, error)    // for expert hosts
+	sum    func(stages.Ask, []stages.AnsweredUse)        // likewise
 	core   func(stages.StageID, stages.Core) stages.Core // what stands in a stage's place
 }
 
@@ -147,7 +160,7 @@ type faults struct {
 func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simulation {
 	t.Helper()
 	if tu.resident {
-		tu.slots, tu.resize, tu.warm = len(p.cfg.Layers)*p.cfg.NumExperts, false, false
+		tu.slots, tu.resize, tu.warm, tu.border = len(p.cfg.Layers)*p.cfg.NumExperts, false, false, 0
 	}
 	s := &simulation{tu: tu, r: r, parked: make(parkedStates)}
 	lay := p.experts.Layout()
@@ -186,7 +199,9 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			chances[i] = max(0, r.Float64()*1.5-0.5)
 		}
 	}
+	borders, parts := tu.parts()
 	eio, err := expertio.New(expertio.Config{
+		Borders: borders, Parts: parts,
 		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
 		Reads: tu.reads, Chances: chances, Mapped: tu.resident, Hosts: tu.hosts, AskPicks: tu.askPicks,
 	})
@@ -221,6 +236,9 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 	}
 	slot := func(id stages.SlotID) []byte { return buf.Bytes()[int(id)*lay.Bytes:][:lay.Bytes] }
 	read := func(rd stages.Read, to []byte) error {
+		if len(parts) > 0 && (int(rd.Slot) >= parts[0]) != (rd.Layer >= tu.border) {
+			t.Errorf("layer %d is read into slot %d, which lies in the memory of another device", rd.Layer, rd.Slot)
+		}
 		if f.read != nil {
 			if err := f.read(rd); err != nil {
 				return err
@@ -229,8 +247,8 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		return p.experts.ReadExpert(rd.Layer, rd.Expert, to)
 	}
 	s.Sim = stagetest.New(stagetest.Config{
-		Cores: s.cores, Queue: queue, RingDepth: tu.depth, PageRows: watched, Rand: r, ExpertBytes: p.experts.Layout().Bytes, ExpertLayers: len(p.cfg.MoELayers()),
-		Answer: f.answer, Late: f.late, Reads: tu.reads, Layers: len(p.cfg.Layers),
+		Cores: s.cores, Queue: queue, RingDepth: tu.depth, Borders: borders, PageRows: watched, Rand: r, ExpertBytes: p.experts.Layout().Bytes, ExpertLayers: len(p.cfg.MoELayers()),
+		Answer: f.answer, Sum: f.sum, Late: f.late, Reads: tu.reads, Layers: len(p.cfg.Layers),
 		Park: func(k stages.Park) error {
 			if f.park != nil {
 				if err := f.park(k); err != nil {
@@ -475,6 +493,10 @@ func randomTuning(r *rand.Rand, experts, layers int) tuning {
 	}
 	if r.IntN(2) == 0 {
 		tu.host = hostTuning{records: 1 + r.IntN(experts), block: 1 + r.IntN(4)}
+	}
+	if layers > 1 && r.IntN(3) == 0 {
+		tu.border = 1 + r.IntN(layers-1)
+		tu.slots = max(tu.slots, 2*tu.waveSlots)
 	}
 	return tu
 }

@@ -12,8 +12,9 @@ type watch struct {
 	depth   int
 	layers  [stages.Orders]int              // begun and not retired
 	waves   map[waveID]*stages.WaveResident // sent to dispatch and not home
-	out     [stages.Orders]int              // how many those are
-	steps   map[stages.StepID]*watchedStep  // begun and not drained
+	out     map[ringID]int                  // how many those are
+	borders stages.Borders
+	steps   map[stages.StepID]*watchedStep // begun and not drained
 	drained map[stages.StepID]bool
 	inUse   map[stages.SlotID]map[waveID]int // who has a slot
 	filling map[stages.SlotID]bool           // is being read into
@@ -25,6 +26,13 @@ type watch struct {
 	reads  watchedReads
 	// requests of callers
 	answers watchedAnswers
+}
+
+// ringID is a ring of waves: one of an order, on a part of the device.
+type ringID struct{ order, part int }
+
+func ringOf(b stages.Borders, s *stages.Step) ringID {
+	return ringID{int(s.Batch.Order()), b.Part(s.Layer)}
 }
 
 type waveID struct {
@@ -44,7 +52,7 @@ type watchedLayer struct {
 
 func newWatch(c *Config) watch {
 	return watch{
-		depth: c.RingDepth, waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
+		depth: c.RingDepth, borders: c.Borders, out: make(map[ringID]int), waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
 		drained: make(map[stages.StepID]bool), inUse: make(map[stages.SlotID]map[waveID]int),
 		filling: make(map[stages.SlotID]bool), layer: make(map[waveID]*watchedLayer),
 		reads: newWatchedReads(c.Reads, c.Layers),
@@ -108,10 +116,10 @@ func (w *watch) waveResident(m *stages.WaveResident) error {
 		return nil
 	}
 	w.waves[id] = m
-	n := &w.out[m.Batch.Order()]
-	*n++
-	if *n > w.depth {
-		return fmt.Errorf("%d waves are sent and not home, the ring has a depth of %d", *n, w.depth)
+	ring := ringOf(w.borders, &m.Step)
+	w.out[ring]++
+	if n := w.out[ring]; n > w.depth {
+		return fmt.Errorf("%d waves are sent and not home, the ring has a depth of %d", n, w.depth)
 	}
 	for _, slot := range m.Slots {
 		if w.filling[slot] {
@@ -198,7 +206,7 @@ func (w *watch) slotsReleased(m *stages.SlotsReleased) error {
 		return fmt.Errorf("slots of wave %d of %v come home, but are not out", m.Wave, &m.Step)
 	}
 	delete(w.waves, id)
-	w.out[m.Batch.Order()]--
+	w.out[ringOf(w.borders, &m.Step)]--
 	for _, slot := range m.Slots {
 		delete(w.inUse[slot], id)
 	}

@@ -12,21 +12,22 @@ import (
 // watchedRecords compares what sequencer, router and expert-IO record with what they are told and
 // ask for.
 type watchedRecords struct {
-	log    *record.Log
-	steps  watchedSteps
-	bytes  int64        // of an expert's record
-	seen   seenRecords  // up to the present message
-	fresh  freshRecords // of the present message
-	hints  uint64
-	topK   int                            // 0: not known yet
-	slots  map[stages.SlotID]*watchedSlot // that hold an expert, or are being read into
-	failed map[stages.SlotID]*watchedSlot // guesses that somebody waited for, at the present message
-	loads  map[waveID]*watchedLoad        // of which wave 0 stands for all
-	ring   [stages.Orders][]stages.StepID // of waves that are out
-	before [stages.Orders][]stages.StepID // likewise, before the present message
-	layers map[int32]*stages.LayerStats   // what records of expert-IO add up to
-	hits   map[int32]int64                // likewise, of layers that the device has routed
-	routed map[*stages.Stats][]int64      // those that figures on their way to expert-IO have
+	log     *record.Log
+	steps   watchedSteps
+	bytes   int64        // of an expert's record
+	seen    seenRecords  // up to the present message
+	fresh   freshRecords // of the present message
+	hints   uint64
+	topK    int                            // 0: not known yet
+	slots   map[stages.SlotID]*watchedSlot // that hold an expert, or are being read into
+	failed  map[stages.SlotID]*watchedSlot // guesses that somebody waited for, at the present message
+	loads   map[waveID]*watchedLoad        // of which wave 0 stands for all
+	borders stages.Borders
+	ring    map[ringID][]stages.StepID   // of waves that are out
+	before  map[ringID][]stages.StepID   // likewise, before the present message
+	layers  map[int32]*stages.LayerStats // what records of expert-IO add up to
+	hits    map[int32]int64              // likewise, of layers that the device has routed
+	routed  map[*stages.Stats][]int64    // those that figures on their way to expert-IO have
 }
 
 // seenRecords is how far each table is read.
@@ -79,8 +80,9 @@ func (l *watchedLoad) filled(slot int32, now int64) {
 	}
 }
 
-func newWatchedRecords(log *record.Log, bytes int) watchedRecords {
+func newWatchedRecords(log *record.Log, bytes int, borders stages.Borders) watchedRecords {
 	return watchedRecords{
+		ring: make(map[ringID][]stages.StepID), before: make(map[ringID][]stages.StepID), borders: borders,
 		log: log, steps: newWatchedSteps(log), bytes: int64(bytes), slots: make(map[stages.SlotID]*watchedSlot), failed: make(map[stages.SlotID]*watchedSlot), loads: make(map[waveID]*watchedLoad),
 		layers: make(map[int32]*stages.LayerStats), hits: make(map[int32]int64), routed: make(map[*stages.Stats][]int64),
 	}
@@ -149,9 +151,9 @@ func (w *watchedRecords) expertIO(m stages.Message, out *stages.Outbox) error {
 	case *stages.ExpertsRead:
 		results = m.Results
 	case *stages.SlotsReleased:
-		ring := &w.ring[m.Batch.Order()]
-		if i := slices.Index(*ring, m.ID); i >= 0 {
-			*ring = slices.Delete(*ring, i, i+1)
+		ring := ringOf(w.borders, &m.Step)
+		if i := slices.Index(w.ring[ring], m.ID); i >= 0 {
+			w.ring[ring] = slices.Delete(w.ring[ring], i, i+1)
 		}
 	case *stages.CollectStats:
 		return w.figures(m.Stats)

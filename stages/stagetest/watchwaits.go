@@ -73,11 +73,14 @@ func (w *watchedRecords) standstills(m stages.Message, out *stages.Outbox) error
 }
 
 // only reports whether the waves that were out before the present message were all of one step, of
-// one of the orders.
+// one ring.
 func (w *watchedRecords) only(step stages.StepID) bool {
-	return slices.ContainsFunc(w.before[:], func(ring []stages.StepID) bool {
-		return len(ring) > 0 && !slices.ContainsFunc(ring, func(id stages.StepID) bool { return id != step })
-	})
+	for _, ring := range w.before {
+		if len(ring) > 0 && !slices.ContainsFunc(ring, func(id stages.StepID) bool { return id != step }) {
+			return true
+		}
+	}
+	return false
 }
 
 // lost notes that what waits for a read that has failed is given up, or handed over to hosts.
@@ -118,8 +121,8 @@ func (w *watchedRecords) wave(m *stages.WaveResident, credit map[waveID]record.W
 	}
 	l.sentNS = now
 	if len(m.Slots) > 0 {
-		ring := &w.ring[m.Batch.Order()]
-		*ring = append(*ring, m.ID)
+		ring := ringOf(w.borders, &m.Step)
+		w.ring[ring] = append(w.ring[ring], m.ID)
 	}
 	if m.Last {
 		delete(w.loads, waveID{m.ID, m.Layer, 0})

@@ -149,7 +149,7 @@ func (r *run) finish() error {
 // limit.
 func TestAgainstModel(t *testing.T) {
 	counts := map[string]int{}
-	for seed := range uint64(testenv.Rounds(100, 600, 6000)) {
+	for seed := range uint64(testenv.Rounds(100, 300, 6000)) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		experts, per, slots := 1+rng.IntN(12), 1+rng.IntN(5), 1+rng.IntN(14)
 		most := 1 + rng.IntN(2*experts+per)

@@ -19,9 +19,10 @@ import (
 //   - 2: a layer of several that the device computed in one go may have a Submission of its own
 //   - 4: an expert host may have computed a use (Away)
 //   - 5: what expert hosts have said (Answer)
+//   - 6: slots may lie on several devices (SlotParts, Borders)
 const (
 	Magic   = "moeflux-records\n"
-	Version = 5
+	Version = 6
 )
 
 // A file is Magic, a header of two 32-bit numbers (version, bytes of the meta), the meta as JSON,

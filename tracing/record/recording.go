@@ -80,8 +80,10 @@ type Model struct {
 // Engine is how the engine was set up, as numbers for whoever replays what it did. Fields mean what
 // they mean in the stages' own Configs.
 type Engine struct {
-	Slots           int      `json:"slots"`           // for experts
-	Hosts           []string `json:"hosts,omitempty"` // addresses of expert hosts, by the numbers of Answer
+	Slots           int      `json:"slots"`                // for experts
+	Hosts           []string `json:"hosts,omitempty"`      // addresses of expert hosts, by the numbers of Answer
+	SlotParts       []int    `json:"slot_parts,omitempty"` // of these on each of several devices
+	Borders         []int    `json:"borders,omitempty"`    // the first layers of all devices but the first
 	WaveSlots       int      `json:"wave_slots"`
 	RingDepth       int      `json:"ring_depth"`
 	ReadWorkers     int      `json:"read_workers"`

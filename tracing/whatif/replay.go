@@ -50,7 +50,7 @@ func (r *replay) build(m *record.Meta, set setup) error {
 	c[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: model.Layers, Vocab: 1, ChunkRows: set.ChunkRows, RingDepth: set.RingDepth,
 		StepsInFlight: set.StepsInFlight, PromptShare: set.PromptShare, MaxPositions: math.MaxInt32, PageRows: 1 << 16, PageBytes: 1,
-		StateBytes: plenty, CheckpointBytes: plenty, Preempts: set.Preempts, MaxWaiting: 1 << 20,
+		StateBytes: plenty, CheckpointBytes: plenty, Preempts: set.Preempts, MaxWaiting: 1 << 20, Borders: set.Borders,
 	})
 	c[stages.Router] = router.New(router.Config{
 		Layers: model.Layers, Experts: model.Experts, First: set.FirstRouted, TopK: model.TopK, Rule: router.Rule{Rule: route.Rule{NormTopK: true}},
@@ -62,7 +62,7 @@ func (r *replay) build(m *record.Meta, set setup) error {
 	}
 	eio, err := expertio.New(expertio.Config{
 		Layers: model.Layers, Experts: model.Experts, First: set.FirstRouted, ExpertBytes: int(model.SlotBytes), Slots: set.Slots, WaveSlots: set.WaveSlots,
-		RingDepth: set.RingDepth, Reads: set.QueuedReads, Order: order, Chances: r.o.known,
+		Borders: set.Borders, Parts: set.SlotParts, RingDepth: set.RingDepth, Reads: set.QueuedReads, Order: order, Chances: r.o.known,
 	})
 	if err != nil {
 		return fmt.Errorf("whatif: %w", err)

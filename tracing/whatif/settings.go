@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
@@ -89,6 +90,9 @@ func (s *Settings) apply(r *record.Recording) (e setup, err error) {
 			return e, err
 		}
 	}
+	if s.Policy != "" && len(e.SlotParts) > 1 {
+		return e, &UnknownError{What: "--policy " + s.Policy, Why: "the recorded run had slots on several devices, each with a policy of its own"}
+	}
 	e.policy, e.rate = s.Policy, s.DiskRate
 	return e, e.predictor(s.Prefetch)
 }
@@ -122,14 +126,46 @@ func (e *setup) memory(bytes int64, m *record.Model) error {
 	all := routed * m.Experts
 	slots := int(min(bytes/max(1, stride), int64(all)))
 	waves := func(slots int) int { return min(64, m.Experts, max(1, slots/2)) }
-	if e.WaveSlots == waves(e.Slots) {
+	auto := e.WaveSlots == waves(e.fewest())
+	e.divide(slots, all, m)
+	if slots = e.fewest(); auto {
 		e.WaveSlots = waves(slots)
 	}
-	e.Slots = slots
 	if slots < max(1, e.WaveSlots) {
 		return fmt.Errorf("%d bytes hold %d experts, and a wave has %d", bytes, slots, e.WaveSlots)
 	}
 	return nil
+}
+
+// fewest returns how many slots there are on the device that has the fewest of those with experts.
+func (e *setup) fewest() int {
+	few := e.Slots
+	for _, n := range e.SlotParts {
+		if n > 0 {
+			few = min(few, n)
+		}
+	}
+	return few
+}
+
+// divide sets the number of slots. Several devices have a share of them by their experts, of which
+// there are so many in all.
+func (e *setup) divide(slots, all int, m *record.Model) {
+	e.Slots = slots
+	if len(e.SlotParts) == 0 {
+		return
+	}
+	experts := make([]int, len(e.SlotParts))
+	for layer, is := range m.Routed {
+		if is {
+			experts[stages.Borders(e.Borders).Part(layer)] += m.Experts
+		}
+	}
+	e.Slots, e.SlotParts = 0, make([]int, len(experts))
+	for i, n := range experts {
+		e.SlotParts[i] = min((slots*n+all-1)/all, n)
+		e.Slots += e.SlotParts[i]
+	}
 }
 
 // String names what is changed, as flags.

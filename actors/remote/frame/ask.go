@@ -11,15 +11,17 @@ import (
 
 // An Ask is: layer, experts, rows, 1 if it is urgent, epoch (4 bytes each); the caller's trace (16
 // bytes), span (8), flags (1); how many numbers of a row share a scale, as a power of two, 0 where
-// rows are not rounded (1), and 2 bytes of 0; of each expert its number and how many rows it has (4
-// bytes each); the rows of the first expert, then those of the next … (2 bytes each); zeros up to 4
-// bytes; the rows' values (codes.go).
+// rows are not rounded (1); 1 if sums are asked for (1), and 0; of each expert its number and how
+// many rows it has (4 bytes each); the rows of the first expert, then those of the next … (2 bytes
+// each); zeros up to 4 bytes; if sums are asked for, what multiplies each of these rows' outputs (4
+// bytes each); the rows' values (codes.go).
 const (
-	askTrace    = 20 // where the caller's span is
-	askFixed    = askTrace + 28
-	askUseBytes = 8
-	askRowBytes = 2
-	mostRows    = 1 << 16
+	askTrace      = 20 // where the caller's span is
+	askFixed      = askTrace + 28
+	askUseBytes   = 8
+	askRowBytes   = 2
+	askScaleBytes = 4
+	mostRows      = 1 << 16
 )
 
 // Question is an Ask: experts of one layer, and the rows that each is applied to.
@@ -33,6 +35,10 @@ type Question struct {
 	// Group is how many numbers of a row the device rounds together. What is read is rounded to the
 	// same codes as what was sent then. 0: Inputs go out as they are.
 	Group int
+	// Scales ask for sums: each row's outputs, of all experts that it has here, are multiplied by
+	// these numbers, in the order of Uses and their Rows, and added up in that order. Not larger
+	// than 1 in magnitude. nil: each output is wanted by itself.
+	Scales []float32
 }
 
 // Trace is a caller's span, as W3C trace context has it. Zero means that it is not recorded.
@@ -51,6 +57,22 @@ type Use struct {
 	Rows   []int32 // of Inputs, ascending
 }
 
+// Sum sets sums, [rows of Inputs, hidden], to what is asked for with Scales. outputs are those of
+// each expert for its rows.
+func (q *Question) Sum(sums []float32, hidden int, outputs [][]float32) {
+	clear(sums)
+	pick := 0
+	for i := range q.Uses {
+		for k, row := range q.Uses[i].Rows {
+			to := sums[int(row)*hidden:][:hidden]
+			for c, v := range outputs[i][k*hidden:][:hidden] {
+				to[c] += float32(q.Scales[pick] * v) // rounded: no processor may fuse it with the sum
+			}
+			pick++
+		}
+	}
+}
+
 // Picks returns how many rows all experts have together.
 func (q *Question) Picks() (n int) {
 	for i := range q.Uses {
@@ -61,9 +83,12 @@ func (q *Question) Picks() (n int) {
 
 // AppendAsk appends an Ask, which must be within the limits of the shape.
 func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
-	from, urgent := len(dst), 0
+	from, urgent, sums := len(dst), 0, byte(0)
 	if q.Urgent {
 		urgent = 1
+	}
+	if len(q.Scales) > 0 {
+		sums = 1
 	}
 	dst = begin(dst, Ask, id)
 	for _, n := range []int{q.Layer, len(q.Uses), len(q.Inputs) / hidden, urgent, int(q.Epoch)} {
@@ -74,7 +99,7 @@ func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
 	if q.Group > 0 {
 		power = byte(bits.TrailingZeros(uint(q.Group)))
 	}
-	dst = append(dst, q.Trace.Flags, power, 0, 0)
+	dst = append(dst, q.Trace.Flags, power, sums, 0)
 	for i := range q.Uses {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(q.Uses[i].Expert))
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(q.Uses[i].Rows)))
@@ -84,7 +109,7 @@ func AppendAsk(dst []byte, id uint64, hidden int, q *Question) []byte {
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(r))
 		}
 	}
-	dst = pad(dst, from)
+	dst = append(pad(dst, from), bytesOf(q.Scales)...)
 	return end(appendRows(dst, q.Inputs, q.Group), from)
 }
 
@@ -109,8 +134,9 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 	t := b[askTrace:askFixed]
 	copy(q.Trace.TraceID[:], t)
 	copy(q.Trace.SpanID[:], t[16:])
-	if q.Trace.Flags = t[24]; t[26]|t[27] != 0 {
-		return bad("bytes after a span that are not 0")
+	sums := int(t[26])
+	if q.Trace.Flags = t[24]; sums > 1 || t[27] != 0 {
+		return bad("bytes after a span that are %d and %d", sums, t[27])
 	}
 	if t[25] > 0 {
 		if q.Group = 1 << min(t[25], 31); q.Group < leastGroup || q.Group > mostGroup || s.Hidden%q.Group != 0 {
@@ -127,7 +153,8 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 		picks += n
 	}
 	at := askFixed + uses*askUseBytes
-	values := (at + picks*askRowBytes + 3) &^ 3
+	scales := (at + picks*askRowBytes + 3) &^ 3
+	values := scales + 4*picks*sums
 	if picks > s.AskPicks() || len(b) != values+rows*RowBytes(s.Hidden, q.Group) {
 		return bad("%d picks of %d rows in %d bytes", picks, rows, len(b))
 	}
@@ -143,6 +170,14 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 		}
 		u.Rows = all[len(all)-n : len(all) : len(all)]
 	}
+	if sums == 1 {
+		q.Scales = slices.Clone(floatsOf(b[scales:values]))
+		for _, f := range q.Scales {
+			if !(f >= -1 && f <= 1) {
+				return bad("an output is multiplied by %v", f)
+			}
+		}
+	}
 	q.Inputs = make([]float32, rows*s.Hidden)
 	if err := readRows(q.Inputs, b[values:], q.Group); err != nil {
 		return nil, err
@@ -152,7 +187,7 @@ func (f *Frame) Question(s Shape) (*Question, error) {
 
 // An Answer is: how many experts (4 bytes), 4 bytes of 0, three durations in nanoseconds (8 bytes
 // each); the experts, as indices into those of the ask (2 bytes each); zeros up to 4 bytes; the
-// outputs.
+// outputs, or, where sums were asked for, of all experts the sums.
 const (
 	answerFixed    = 32
 	answerUseBytes = 2
@@ -163,11 +198,12 @@ type Spent struct {
 	Waited, Read, Computed time.Duration // for its turn; for the disk; on the device
 }
 
-// Reply is an Answer: the outputs of some experts of an ask.
+// Reply is an Answer: the outputs of some experts of an ask, or the sums of all.
 type Reply struct {
 	Spent
-	Uses []int32   // indices into those of the ask, ascending
-	Rows []float32 // [rows of the first, rows of the next …, hidden]
+	Uses []int32 // indices into those of the ask, ascending
+	// [rows of the first, rows of the next …, hidden]; of sums [rows of the ask's Inputs, hidden]
+	Rows []float32
 }
 
 // MakeAnswer makes an Answer for some of an ask's experts in memory that it may use, and returns it
@@ -194,6 +230,25 @@ func Spend(answer []byte, s Spent) {
 
 // Reply reads an Answer to an ask whose experts have so many rows each. Its Rows are the frame's.
 func (f *Frame) Reply(hidden int, rows []int) (*Reply, error) {
+	return f.reply(hidden, len(rows), func(uses []int32) (n int) {
+		for _, u := range uses {
+			n += rows[u]
+		}
+		return n
+	})
+}
+
+// Sums is Reply for an ask for sums of so many experts and rows: all are answered at once.
+func (f *Frame) Sums(hidden, experts, rows int) (*Reply, error) {
+	r, err := f.reply(hidden, experts, func([]int32) int { return rows })
+	if err == nil && len(r.Uses) != experts {
+		return nil, fmt.Errorf("%w: sums of %d experts of %d", ErrContent, len(r.Uses), experts)
+	}
+	return r, err
+}
+
+// reply reads an Answer of some of so many experts, with as many rows as rowsOf says.
+func (f *Frame) reply(hidden, experts int, rowsOf func(uses []int32) int) (*Reply, error) {
 	if f.Kind != Answer {
 		return nil, ErrKind
 	}
@@ -202,25 +257,23 @@ func (f *Frame) Reply(hidden int, rows []int) (*Reply, error) {
 		return nil, fmt.Errorf("%w: an answer of %d bytes", ErrContent, len(b))
 	}
 	n := binary.LittleEndian.Uint64(b)
-	if n < 1 || n > uint64(len(rows)) || len(b) < answerFixed+int(n)*answerUseBytes {
-		return nil, fmt.Errorf("%w: an answer for %d experts of %d", ErrContent, n, len(rows))
+	if n < 1 || n > uint64(experts) || len(b) < answerFixed+int(n)*answerUseBytes {
+		return nil, fmt.Errorf("%w: an answer for %d experts of %d", ErrContent, n, experts)
 	}
 	r := &Reply{Uses: make([]int32, n)}
 	for i, d := range []*time.Duration{&r.Waited, &r.Read, &r.Computed} {
 		*d = time.Duration(min(binary.LittleEndian.Uint64(b[8+8*i:]), uint64(time.Hour)))
 	}
-	picks := 0
 	for i := range r.Uses {
 		u := int32(binary.LittleEndian.Uint16(b[answerFixed+i*answerUseBytes:]))
-		if int(u) >= len(rows) || i > 0 && u <= r.Uses[i-1] {
-			return nil, fmt.Errorf("%w: an answer for expert %d of %d", ErrContent, u, len(rows))
+		if int(u) >= experts || i > 0 && u <= r.Uses[i-1] {
+			return nil, fmt.Errorf("%w: an answer for expert %d of %d", ErrContent, u, experts)
 		}
 		r.Uses[i] = u
-		picks += rows[u]
 	}
 	values := (answerFixed + len(r.Uses)*answerUseBytes + 3) &^ 3
-	if len(b) != values+4*picks*hidden {
-		return nil, fmt.Errorf("%w: an answer of %d bytes, want %d", ErrContent, len(b), values+4*picks*hidden)
+	if want := values + 4*rowsOf(r.Uses)*hidden; len(b) != want {
+		return nil, fmt.Errorf("%w: an answer of %d bytes, want %d", ErrContent, len(b), want)
 	}
 	r.Rows = floatsOf(b[values:])
 	return r, nil

@@ -7,7 +7,8 @@
 //	Welcome  host -> engine   what the host has room for, how much it takes at once, its device
 //	Refused  host -> engine   why it does not serve; the end of the stream
 //	Ask      engine -> host   experts of one layer, the rows of each, and those rows
-//	Answer   host -> engine   the outputs of some of an ask's experts, and where the time went
+//	Answer   host -> engine   the outputs of some of an ask's experts, or the sums of all, and where
+//	                          the time went
 //	Failed   host -> engine   why the rest of an ask is not answered
 //	Ping     engine -> host   answered by a Pong; their silence says that the other is gone. Both
 //	                          may carry bytes for nothing, which measures the network

@@ -46,6 +46,11 @@ func question(r *rand.Rand) *Question {
 	if len(q.Uses) == 0 {
 		q.Uses = []Use{{Expert: 0, Rows: []int32{0}}}
 	}
+	if r.IntN(2) == 0 {
+		for range q.Picks() {
+			q.Scales = append(q.Scales, 2*r.Float32()-1)
+		}
+	}
 	return q
 }
 
@@ -151,6 +156,53 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestSums has hosts add up what asks want summed, against sums in float64, and reads their
+// answers.
+func TestSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		q := question(r)
+		rows, h := len(q.Inputs)/shape.Hidden, shape.Hidden
+		if q.Scales == nil {
+			continue
+		}
+		outputs, want, size := make([][]float32, len(q.Uses)), make([]float64, rows*h), make([]float64, rows*h)
+		a, pick := &Reply{Spent: Spent{1, 2, 3}, Rows: make([]float32, rows*h)}, 0
+		for i := range q.Uses {
+			a.Uses = append(a.Uses, int32(i))
+			for _, row := range q.Uses[i].Rows {
+				for c := range h {
+					v := 2*r.Float32() - 1
+					outputs[i] = append(outputs[i], v)
+					product := float64(q.Scales[pick]) * float64(v)
+					want[int(row)*h+c] += product
+					size[int(row)*h+c] += math.Abs(product)
+				}
+				pick++
+			}
+		}
+		f, sums := MakeAnswer(bytes.Repeat([]byte{0xff}, 4096), 9, a.Uses, rows*h)
+		q.Sum(sums, h, outputs)
+		for i, w := range want { // a product and a sum of at most eight are rounded
+			if off := math.Abs(float64(sums[i]) - w); off > 9*0x1p-24*size[i] {
+				t.Fatalf("sum %d is %v, want %v", i, sums[i], w)
+			}
+		}
+		copy(a.Rows, sums)
+		Spend(f, a.Spent)
+		came := read(t, f)
+		if back, err := came.Sums(h, len(q.Uses), rows); err != nil || !reflect.DeepEqual(back, a) {
+			t.Fatalf("sums came as %+v, %v; want %+v", back, err, a)
+		}
+		if _, err := came.Sums(h, len(q.Uses)+1, rows); !errors.Is(err, ErrContent) {
+			t.Fatalf("sums of fewer experts than were asked for: %v", err)
+		}
+		if _, err := came.Sums(h, len(q.Uses), rows+1); !errors.Is(err, ErrContent) {
+			t.Fatalf("sums of fewer rows than were asked for: %v", err)
+		}
+	}
+}
+
 // TestAskPicks builds the largest asks that are allowed, in the two shapes that take most bytes,
 // and their answers.
 func TestAskPicks(t *testing.T) {
@@ -162,7 +214,9 @@ func TestAskPicks(t *testing.T) {
 			one.Rows = append(one.Rows, int32(i))
 			each.Uses = append(each.Uses, Use{Expert: i, Rows: []int32{int32(i)}})
 		}
-		for _, q := range []*Question{{Uses: []Use{one}, Inputs: each.Inputs}, each} {
+		summed := *each
+		summed.Scales = make([]float32, each.Picks())
+		for _, q := range []*Question{{Uses: []Use{one}, Inputs: each.Inputs}, each, &summed} {
 			f := read(t, AppendAsk(nil, 1, hidden, q))
 			if _, err := f.Question(s); err != nil {
 				t.Errorf("hidden %d: %d picks of %d experts: %v", hidden, q.Picks(), len(q.Uses), err)
@@ -191,6 +245,10 @@ func TestRefused(t *testing.T) {
 		"no rows":       func(b []byte) []byte { b[h+8] = 0; return b },
 		"many rows":     func(b []byte) []byte { binary.LittleEndian.PutUint32(b[h+8:], math.MaxUint32); return b },
 		"after a span":  func(b []byte) []byte { b[u-1] = 1; return b },
+		"sums":          func(b []byte) []byte { b[u-2] = 2; return b },
+		"no scales":     func(b []byte) []byte { b[u-2] = 1; return b },
+		"scale":         func([]byte) []byte { return scaled(q, 1.01) },
+		"no number":     func([]byte) []byte { return scaled(q, float32(math.NaN())) },
 		"urgent":        func(b []byte) []byte { b[h+12] = 2; return b },
 		"expert":        func(b []byte) []byte { b[u+8] = 8; return b },
 		"descending":    func(b []byte) []byte { b[u+8] = 2; return b },
@@ -223,6 +281,13 @@ func TestRefused(t *testing.T) {
 	if _, err := reader(good[:len(good)-1]).Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a frame that ends early: %v", err)
 	}
+}
+
+// scaled is an ask for sums, whose last output is multiplied by a number.
+func scaled(q *Question, by float32) []byte {
+	s := *q
+	s.Scales = []float32{1, -1, by}
+	return AppendAsk(nil, 1, shape.Hidden, &s)
 }
 
 // resized sets a frame's size to what it has.
@@ -278,7 +343,7 @@ func TestDamaged(t *testing.T) {
 	for i := range asks {
 		asks[i] = AppendAsk(nil, 1, shape.Hidden, question(r))
 	}
-	all := testenv.Rounds(10_000, 100_000, 1_000_000)
+	all := testenv.Rounds(10_000, 30_000, 1_000_000)
 	for i := range all {
 		b := slices.Clone(asks[i%len(asks)])
 		for range 1 + r.IntN(4) {

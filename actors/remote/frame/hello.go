@@ -7,7 +7,7 @@ import (
 )
 
 // Version is that of the frames. Both sides must have the same.
-const Version = 6
+const Version = 7
 
 // magic begins a Hello.
 const magic = "moeflux\x00"
@@ -27,7 +27,7 @@ type Shape struct {
 // AskPicks returns the most picks of one ask. Both the ask and its answer fit in a frame then,
 // whatever rows and experts the picks are of.
 func (s Shape) AskPicks() int {
-	perPick := 4*s.Hidden + askUseBytes + askRowBytes
+	perPick := 4*s.Hidden + askUseBytes + askRowBytes + askScaleBytes
 	return min(MaxBytes-answerFixed-3, MaxBytes-askFixed-3) / perPick
 }
 

@@ -12,5 +12,6 @@
 //
 // An ask becomes a step of one layer. Expert-IO finds its experts in memory or has them read, and
 // sends waves of those that are there; each wave is one submission to the device, and one answer.
-// Credits bound what an engine has under way, and expert-IO bounds the waves.
+// Where sums are asked for, all waves of an ask are one answer. Credits bound what an engine has
+// under way, and expert-IO bounds the waves.
 package host

@@ -56,7 +56,7 @@ func newHost(cfg Config) *Host {
 
 // start keeps memory within what is available.
 func (h *Host) start() {
-	h.memory.Govern(expertmem.Reserves{Machine: h.reserve}, 0)
+	h.memory.Govern(expertmem.Reserves{Machine: h.reserve, Host: h.plan.HostReserve}, 0)
 }
 
 // Room returns what engines are told.
@@ -194,6 +194,9 @@ func (h *Host) perform() {
 	}
 	for _, x := range h.out.Hurries {
 		h.memory.Hurry(x)
+	}
+	for _, x := range h.out.Recalls {
+		h.memory.Recall(x)
 	}
 	for _, a := range h.out.Answers {
 		if m, ok := a.Msg.(*stages.SlotsResized); ok {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/remote/frame"
@@ -17,6 +18,15 @@ type job struct {
 	arrived  time.Time // when the ask was read from the stream
 	begun    time.Time // when expert-IO got it
 	step     stages.Step
+	sums     *sums // nil: each wave is answered by itself
+}
+
+// sums is what a job keeps until all of its experts are computed.
+type sums struct {
+	outputs  [][]float32 // of each of the question's uses, in memory of waves
+	memory   [][]byte    // of these
+	uses     []int32
+	computed time.Duration
 }
 
 // wave is experts of a job that one submission computes.
@@ -27,7 +37,8 @@ type wave struct {
 	work     dispatch.Lent
 	commands gpu.Commands
 	bench    *dispatch.Bench
-	answer   []byte // with the outputs
+	answer   []byte    // with the outputs
+	out      []float32 // within it
 	sent     time.Time
 	err      error
 }
@@ -49,6 +60,9 @@ func (h *Host) begin(j *job) error {
 		}
 		plan.Uses = append(plan.Uses, stages.ExpertUse{Expert: int32(u.Expert), Pairs: plan.Pairs[from:]})
 	}
+	if len(q.Scales) > 0 {
+		j.sums = &sums{outputs: make([][]float32, len(q.Uses))}
+	}
 	h.jobs[h.last] = j
 	return h.step(&stages.LayerRouted{Step: j.step, Plan: plan})
 }
@@ -68,8 +82,7 @@ func (h *Host) waveResident(m *stages.WaveResident) {
 		picks += len(u.Rows)
 		w.work.Experts = append(w.work.Experts, dispatch.LentExpert{Expert: u.Expert, View: h.memory.View(m.Slots[i]), Rows: u.Rows})
 	}
-	var out []float32
-	w.answer, out = frame.MakeAnswer(h.memoryOf(), j.ask, w.uses, picks*h.shape.Hidden)
+	w.answer, w.out = frame.MakeAnswer(h.memoryOf(), j.ask, w.uses, picks*h.shape.Hidden)
 	if n := len(h.spare) - 1; n >= 0 {
 		w.bench, h.spare = h.spare[n], h.spare[:n]
 	} else {
@@ -77,7 +90,7 @@ func (h *Host) waveResident(m *stages.WaveResident) {
 		h.benches = append(h.benches, w.bench)
 	}
 	w.commands.Urgent = j.question.Urgent
-	err := w.bench.Encode(&w.commands, &w.work, out)
+	err := w.bench.Encode(&w.commands, &w.work, w.out)
 	if err == nil {
 		var t gpu.Ticket
 		if t, err = h.queue.Submit(&w.commands); err == nil {
@@ -101,24 +114,61 @@ func (h *Host) waveDone(w *wave) error {
 // endWave answers, and gives back what the wave has held.
 func (h *Host) endWave(w *wave) {
 	h.spare = append(h.spare, w.bench)
-	defer h.keep(w.answer)
 	h.sendHome(w)
 	j := w.job
 	if h.jobs[j.step.ID] != j {
+		h.keep(w.answer)
 		return
 	}
 	if w.err != nil {
+		h.keep(w.answer)
 		h.fail(j, w.err)
 		return
 	}
 	spent := frame.Spent{Waited: j.begun.Sub(j.arrived), Read: w.sent.Sub(j.begun), Computed: time.Since(w.sent)}
-	frame.Spend(w.answer, spent)
-	j.conn.send(w.answer)
-	if t := &j.question.Trace; t.Flags&1 != 0 {
-		h.cfg.Logger.Debug("experts were computed", "layer", j.step.Layer, "experts", len(w.uses), "waited", spent.Waited, "read", spent.Read, "computed", spent.Computed, "traceparent", t)
+	if j.sums == nil {
+		h.reply(j, w.answer, w.uses, spent)
+	} else {
+		j.sums.take(j.question, w, h.shape.Hidden)
+		j.sums.computed += spent.Computed
+		if spent.Computed = j.sums.computed; w.resident.Last {
+			h.reply(j, h.sum(j), j.sums.uses, spent)
+		}
 	}
 	if w.resident.Last {
 		h.over(j)
+	}
+}
+
+// take keeps what a wave has computed.
+func (s *sums) take(q *frame.Question, w *wave, hidden int) {
+	s.memory, s.uses = append(s.memory, w.answer), append(s.uses, w.uses...)
+	out := w.out
+	for _, use := range w.uses {
+		n := len(q.Uses[use].Rows) * hidden
+		s.outputs[use], out = out[:n], out[n:]
+	}
+}
+
+// sum returns the answer of a job whose experts are all computed.
+func (h *Host) sum(j *job) []byte {
+	s, q := j.sums, j.question
+	slices.Sort(s.uses)
+	answer, rows := frame.MakeAnswer(h.memoryOf(), j.ask, s.uses, len(q.Inputs))
+	q.Sum(rows, h.shape.Hidden, s.outputs)
+	for _, m := range s.memory {
+		h.keep(m)
+	}
+	return answer
+}
+
+// reply sends an answer, whose memory it keeps for another.
+func (h *Host) reply(j *job, answer []byte, uses []int32, spent frame.Spent) {
+	frame.Spend(answer, spent)
+	j.conn.send(answer)
+	h.keep(answer)
+	if t := &j.question.Trace; t.Flags&1 != 0 {
+		h.cfg.Logger.Debug("experts were computed", "layer", j.step.Layer, "experts", len(uses), "waited", spent.Waited, "read", spent.Read, "computed", spent.Computed, "traceparent", t)
 	}
 }
 

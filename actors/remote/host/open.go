@@ -23,11 +23,14 @@ type Config struct {
 	Model      string     // as that of actors.Config
 	ExpertsDir string     // likewise
 	Device     gpu.Device // stays the caller's, who closes it after the host
-	// ExpertMemory is the most bytes for experts. 0 means what is free when the host opens, less a
-	// reserve of a sixteenth.
+	// ExpertMemory is the most bytes for experts, of the device's memory if it has its own. 0 means
+	// what is free when the host opens, less a reserve of a sixteenth.
 	ExpertMemory int64
-	ExpertIO     string // how experts are read: auto, mmap, direct or buffered; "" means auto
-	ReadWorkers  int    // parallel reads; 0: as many as suit
+	// HostMemory is the most bytes of this machine's memory for experts that are on their way to a
+	// device with memory of its own, or may be wanted there again. 0 means what is free, likewise.
+	HostMemory  int64
+	ExpertIO    string // how experts are read: auto, mmap, direct or buffered; "" means auto
+	ReadWorkers int    // parallel reads; 0: as many as suit
 	// Secrets say which engines are served. Without any it is those of this machine.
 	Secrets secrets.Files
 	// Join are hosts, host:port, whose group this one joins. Without any it is in a group once
@@ -55,8 +58,8 @@ const (
 // Open opens the experts of a model. The host takes no connections before Serve.
 func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if d, own := cfg.Device.(gpu.Discrete); own {
-		return nil, fmt.Errorf("an expert host computes on the processor; %s has memory of its own", d.Name())
+	if parts := gpu.PartsOf(cfg.Device); len(parts) > 1 {
+		return nil, fmt.Errorf("an expert host computes on one device, and not on %s; start a host for each", cfg.Device.Name())
 	}
 	h = newHost(cfg)
 	defer func() {
@@ -105,23 +108,39 @@ func (h *Host) openMemory() (err error) {
 	if h.memory, err = expertmem.New(expertmem.Config{Device: h.cfg.Device, File: f, Layers: len(m.Layers), Host: memoryHost{h}, Log: h.cfg.Logger, WrapReads: h.cfg.wrapReads}, nil); err != nil {
 		return err
 	}
-	now, err := h.memory.Measure()
+	available, machine, err := h.available()
 	if err != nil {
 		return err
 	}
-	reserve := expertmem.ReserveOf(now.Available)
+	h.reserve = expertmem.ReserveOf(available)
 	h.plan, err = expertmem.MakePlan(
 		expertmem.Shape{RecordBytes: f.Layout().Bytes, Experts: m.NumExperts, Layers: len(m.Layers), MoELayers: len(f.Layers()), TopK: m.NumExpertsPerTok},
-		expertmem.Wishes{IO: expertmem.IO(h.cfg.ExpertIO), Bytes: h.cfg.ExpertMemory, Workers: h.cfg.ReadWorkers},
+		expertmem.Wishes{IO: expertmem.IO(h.cfg.ExpertIO), Bytes: h.cfg.ExpertMemory, HostBytes: h.cfg.HostMemory, Workers: h.cfg.ReadWorkers},
 		expertmem.Room{
-			Left: now.Available - reserve, Direct: f.UseDirect,
+			Left: available - h.reserve, Host: machine, Direct: f.UseDirect,
 			Least: func(bytes int64) error {
-				return fmt.Errorf("the experts of two tokens take %d MiB of memory, and %d MiB are available", bytes>>20, now.Available>>20)
+				return fmt.Errorf("the experts of two tokens take %d MiB of memory, and %d MiB are available", bytes>>20, available>>20)
 			},
 		}, h.cfg.Logger)
 	if err != nil {
 		return err
 	}
-	h.reserve = reserve
 	return h.memory.Open(h.plan)
+}
+
+// available returns the bytes of memory that experts may have: the machine's, or those of a device
+// with memory of its own. Then machine has those of the machine, else 0.
+func (h *Host) available() (bytes, machine int64, err error) {
+	now, err := h.memory.Measure()
+	if err != nil {
+		return 0, 0, err
+	}
+	d, own := h.cfg.Device.(gpu.Discrete)
+	if !own {
+		return now.Available, 0, nil
+	}
+	if bytes, _, err = d.Memory(); err != nil {
+		return 0, 0, fmt.Errorf("the memory of %s: %w", d.Name(), err)
+	}
+	return bytes, max(1, now.Available), nil
 }

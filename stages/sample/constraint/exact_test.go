@@ -73,7 +73,7 @@ func TestExactLanguages(t *testing.T) {
 		}
 	}
 	compiled, allowed := 0, 0
-	for compiled < testenv.Rounds(30, 150, 3000) {
+	for compiled < testenv.Rounds(30, 75, 3000) {
 		m := schemaMaker{rng: rng}
 		schema := m.root(1 + rng.IntN(2))
 		schema = strings.TrimSuffix(schema, "}") + comma(`"allOf":[`+small+`]}`)

@@ -18,7 +18,7 @@ func TestRandomSchemas(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	draws := []*drawer{newDrawer(t, jsonVocabulary(rng), rng), newDrawer(t, demoVocabulary(t), rng)}
 	refused, compiled, texts, values := map[string]int{}, 0, 0, 0
-	for compiled < testenv.Rounds(20, 60, 1000) {
+	for compiled < testenv.Rounds(20, 40, 1000) {
 		m := schemaMaker{rng: rng}
 		schema := m.root(1 + rng.IntN(4))
 		g, err := JSONSchema([]byte(schema))

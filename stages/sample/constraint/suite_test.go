@@ -182,7 +182,7 @@ func (s *suiteGroup) check(t *testing.T, draw *drawer) *suiteRow {
 			row.invalid++
 		}
 	}
-	for range testenv.Rounds(3, 10, 100) {
+	for range testenv.Rounds(3, 5, 100) {
 		if text := draw.text(g); judge != nil && judge(text) != nil {
 			t.Errorf("%v: drew %s: %v", s, text, judge(text))
 		}
