@@ -41,12 +41,16 @@ func (e *LeftBehindError) Error() string {
 	if e.Spans {
 		why = append(why, "the exporter does not take the last spans")
 	}
-	if why == nil {
+	if e.Freeing() {
 		why = append(why, "its memory is just being freed")
 	}
 	return fmt.Sprintf("moeflux: the engine is closed but not freed yet, %s: %v", strings.Join(why, ", "), e.Err)
 }
 func (e *LeftBehindError) Unwrap() error { return e.Err }
+
+// Freeing reports whether nothing is in use any more and the freeing of memory just takes its time,
+// as that of many gigabytes of pinned memory does. A program may then end.
+func (e *LeftBehindError) Freeing() bool { return e.Reads == 0 && !e.Files && !e.Device && !e.Spans }
 
 // ending is how far the closing of an engine has come.
 type ending struct {

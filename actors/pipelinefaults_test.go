@@ -51,7 +51,7 @@ func TestPipelineFaults(t *testing.T) {
 // every n under MOEFLUX_THOROUGH, a sample of them otherwise.
 func (g *gauntlet) each(make func(n int) fault) {
 	g.t.Helper()
-	for n := 1; g.try(make(n)); n += testenv.Rounds(25, 19, 1) {
+	for n := 1; g.try(make(n)); n += testenv.Rounds(61, 37, 1) {
 	}
 }
 
@@ -125,7 +125,7 @@ func (g *gauntlet) device() {
 
 // stages lets every stage panic, or find an invariant broken, at its n-th message.
 func (g *gauntlet) stages() {
-	step := testenv.Rounds(97, 47, 7)
+	step := testenv.Rounds(197, 97, 7)
 	for id := range stages.StageID(stages.NumStages) {
 		for _, panics := range []bool{false, true} {
 			for n := 1; g.try(stageFault(id, n, panics)); n += step {

@@ -61,7 +61,7 @@ func load(s *actors.Sequence, raw []byte, o actors.LoadOptions) error {
 // of state, ring depths, sealed and plain files; memory that the host can address, and not.
 func TestSaveLoad(t *testing.T) {
 	for _, name := range families {
-		if !testenv.Share(t, name, 2) {
+		if !testenv.Share(t, name, 4) {
 			continue
 		}
 		dir := fixtures.Packed(t, name, 0)

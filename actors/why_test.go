@@ -210,6 +210,9 @@ func (c *planted) check(t *testing.T, dev gpu.Device) {
 			t.Fatal(err)
 		}
 		by := checkWhy(t, why, c.wanted)
+		if c.want != analyse.Caller { // the test is the caller, and a busy machine wakes it late
+			by[analyse.Caller] = 0
+		}
 		first := slices.Index(by[:], slices.Max(by[:]))
 		if analyse.Cause(first) == c.want {
 			return

@@ -84,7 +84,7 @@ func (h *holder) load(file []byte, o ReadOptions) error {
 // TestMutations damages sealed files at random. Each either loads what was saved in one of them, or
 // is refused by a typed error and leaves the holder's state as it was.
 func TestMutations(t *testing.T) {
-	rounds := testenv.Rounds(10_000, 100_000, 1_000_000)
+	rounds := testenv.Rounds(10_000, 30_000, 1_000_000)
 	const seed1, seed2 = 9, 10
 	rng := rand.New(rand.NewPCG(seed1, seed2))
 	var refused, loaded int

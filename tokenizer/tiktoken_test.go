@@ -114,7 +114,7 @@ func TestTiktokenFollowsDefinition(t *testing.T) {
 		}
 		return string(b)
 	}
-	for range testenv.Rounds(20, 200, 2000) {
+	for range testenv.Rounds(20, 80, 2000) {
 		tokens := []string{"a", "b", "c"}
 		for range 60 {
 			if tok := letters(2 + rng.IntN(5)); !slices.Contains(tokens, tok) {

@@ -145,8 +145,11 @@ func aheadWithoutFolder(t *testing.T, folder string) {
 	if n := images(); n != 6 {
 		t.Errorf("%d kernels are kept, want 6", n)
 	}
-	for _, rows := range []int{2, 4, 8, 16, 40} {
-		submit(rows)
+	// A kernel is kept a moment before it is said to be compiled; until then another serves.
+	for deadline := time.Now().Add(10 * time.Second); images() > 0 && time.Now().Before(deadline); {
+		for _, rows := range []int{2, 4, 8, 16, 40} {
+			submit(rows)
+		}
 	}
 	if n, left := built.Load(), images(); n != 7 || left != 0 {
 		t.Errorf("%d kernels were compiled, want 7, and %d are kept, want none", n, left)

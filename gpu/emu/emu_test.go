@@ -49,7 +49,7 @@ func open(t testing.TB, order Order) gpu.Device {
 // runs by itself unless there is time. Then there is time for all cases, too: the kernels of a case
 // take the compiler up to a second.
 func TestConformance(t *testing.T) {
-	const oneIn = 6
+	const oneIn = 10
 	orders := map[string]Order{"shuffled": Shuffled}
 	if testenv.Rounds(1, 1, 3) > 1 {
 		orders["up"], orders["down"] = Up, Down

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -75,7 +76,14 @@ func TestCloseEndsCompiling(t *testing.T) {
 	d := openFake(t, f)
 	v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
 	product(t, f, v, q, 1)
-	go close(f.hold)
+	go func() {
+		for ended := false; !ended; runtime.Gosched() {
+			d.ahead.mu.Lock()
+			ended = d.ahead.closed
+			d.ahead.mu.Unlock()
+		}
+		close(f.hold)
+	}()
 	d.ahead.close()
 	if n := len(f.prepared); n > 1 {
 		t.Errorf("%d kernels were compiled after the close", n)

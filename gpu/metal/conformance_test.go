@@ -10,4 +10,4 @@ import (
 
 // TestConformance runs the suite through everything but Metal itself: tables, memory, encode.c,
 // completion. The emulator stands for the GPU, and builds most cases' kernels for them alone.
-func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t, newFake(t, true)), 6) }
+func TestConformance(t *testing.T) { gputest.Run(t, openDevice(t, newFake(t, true)), 10) }

@@ -1,3 +1,5 @@
+//go:build goclients
+
 package clienttest
 
 import (

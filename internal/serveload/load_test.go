@@ -60,7 +60,7 @@ func openServer(t *testing.T, l *Load) http.Handler {
 // time.
 func small() Load {
 	l := Load{
-		Clients: 20, Fair: []int{1, 2, 3, 6}, Answers: testenv.Rounds(60, 120, 4000), Questions: 12, Seed: 1,
+		Clients: 20, Fair: []int{1, 2, 3, 6}, Answers: testenv.Rounds(60, 60, 4000), Questions: 12, Seed: 1,
 		// Few answers are not shared out as evenly as many; with one key starved the index is at
 		// most 0.75. The process has the clients as well, and grows while it is young.
 		Limits: Limits{Fairness: 0.8, Silence: time.Minute, Growth: 512 << 20},

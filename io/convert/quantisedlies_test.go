@@ -137,7 +137,7 @@ func TestConvertQuantisedChanges(t *testing.T) {
 				}
 			}
 			for i, to := range changed {
-				if !testenv.Share(t, fmt.Sprint(form, name, i), 3) {
+				if !testenv.Share(t, fmt.Sprint(form, name, i), 6) {
 					continue
 				}
 				c := &checkpoint{config: whole.config, tensors: maps.Clone(whole.tensors)}

@@ -25,7 +25,7 @@ func TestRepack(t *testing.T) {
 	for _, name := range fixtures.All() {
 		for _, o := range []convert.Options{{}, {Bits: 4}, {Bits: 8, ExpertBits: 2}} {
 			run := fmt.Sprintf("%s/%d,%d", name, o.Bits, o.ExpertBits)
-			if !testenv.Share(t, run, 3) {
+			if !testenv.Share(t, run, 6) {
 				continue
 			}
 			t.Run(run, func(t *testing.T) {

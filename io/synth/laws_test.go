@@ -47,7 +47,7 @@ func picksOf(p *refmodel.Position) [][]int32 {
 func TestReferenceObeys(t *testing.T) {
 	for _, family := range families() {
 		for _, route := range synth.Routes() {
-			if !testenv.Share(t, family+"/"+route, 4) {
+			if !testenv.Share(t, family+"/"+route, 8) {
 				continue
 			}
 			t.Run(family+"/"+route, func(t *testing.T) {

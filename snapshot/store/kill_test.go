@@ -139,8 +139,8 @@ func (w *writer) kill(t *testing.T) {
 // time the store opens, and each session is exactly the last version that one of the writers told
 // to be done, or one that it had begun since.
 func TestKill(t *testing.T) {
-	rounds := testenv.Rounds(10, 150, 1500)
-	most := time.Duration(testenv.Rounds(3, 4, 100)) * time.Second
+	rounds := testenv.Rounds(10, 75, 1500)
+	most := time.Duration(testenv.Rounds(2, 2, 100)) * time.Second
 	for _, c := range []struct {
 		name string
 		max  int64

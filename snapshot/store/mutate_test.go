@@ -112,7 +112,7 @@ func (v *vandal) strike() {
 // eyes of an open store. What a store gives out then is to the last byte what was once put, all
 // that was left alone is there, and it goes on.
 func TestMutations(t *testing.T) {
-	rounds := testenv.Rounds(5_000, 30_000, 500_000)
+	rounds := testenv.Rounds(5_000, 15_000, 500_000)
 	const seed1, seed2 = 21, 22
 	rng := rand.New(rand.NewPCG(seed1, seed2))
 	put := map[string][]byte{} // by content
