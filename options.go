@@ -27,8 +27,9 @@ type Options struct {
 	// PinThreads binds each thread of the processor to a core of its own, for a machine that
 	// nothing else uses. Only Linux does it, and all models that are open must agree on it.
 	PinThreads bool
-	// Activations is how the processor multiplies with quantised matrices. "" means int8, which
-	// rounds each input to 1/254 of the largest of its group; f32 is the exact path, and slower.
+	// Activations is how the device multiplies with quantised matrices: int8 rounds each input to
+	// 1/254 of the largest of its group; f32 is the exact path, and slower. "" means int8 on the
+	// processor and f32 on a GPU.
 	Activations string
 	// CacheDir keeps compiled GPU kernels, and what the command tune chose. "" means moeflux-actor
 	// in the user's cache folder.

@@ -120,9 +120,13 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, RecordMemory: max(cmp.Or(cfg.RecordMemory, record.DefaultBytes), 0), KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
 	}
-	i.Activations = "f32"
-	if p, ok := gpu.PartsOf(cfg.Device)[0].(gpu.Processor); ok {
-		i.Threads, i.Activations = p.Threads(), p.Activations()
+	first := gpu.PartsOf(cfg.Device)[0]
+	i.Activations = gpu.ActivationsF32
+	if r, ok := first.(gpu.Rounding); ok {
+		i.Activations = r.Activations()
+	}
+	if p, ok := first.(gpu.Processor); ok {
+		i.Threads = p.Threads()
 	}
 	if i.TopK > m.NumExpertsPerTok {
 		return Info{}, fmt.Errorf("actors: %d experts per token, but the model was trained with %d", i.TopK, m.NumExpertsPerTok)

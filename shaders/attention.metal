@@ -241,9 +241,9 @@ inline float2 factors(float start, float m_part, uint i, thread float& m) {
 
 // Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and
 // there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks 4
-// threads share a channel, each has every fourth span. LIMBS: the limbs of the result are written,
-// too, also those of rows that have one part and are in y already; without, their parameters are any
-// memory. Grid: heads times blocks of channels, rows.
+// threads share a channel, each has every fourth span. LIMBS and ROUNDED: the limbs of the result
+// are written, too, also those of rows that have one part and are in y already; without, their
+// parameters are any memory. Grid: heads times blocks of channels, rows.
 #define MERGED 128u
 #define MOST_SPANS 24u
 [[max_total_threads_per_threadgroup(512)]]
@@ -253,7 +253,9 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
                             device float* y [[buffer(3)]],
                             device uint* limbs [[buffer(4)]],
                             device float* limb_sums [[buffer(5)]],
-                            constant AttentionParams& p [[buffer(6)]],
+                            device uint* rounded [[buffer(6)]],
+                            device float* rounded_sums [[buffer(7)]],
+                            constant AttentionParams& p [[buffer(8)]],
                             uint2 group [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint sgs [[simdgroups_per_threadgroup]],
@@ -262,7 +264,7 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
   threadgroup float span_acc[MOST_SPANS * MERGED];
   threadgroup float2 span_ml[MOST_SPANS];
 #endif
-#if LIMBS
+#if LIMBS || ROUNDED
   threadgroup float4 result[MERGED / 4u];
 #endif
   device const AttentionRow& row = rows[group.y];
@@ -321,13 +323,19 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
   const float whole = n > 1u ? acc / l * p.value_scale : *to;
   const bool here = channel < VALUE_DIM && tid < MERGED;
   if (here && n > 1u) *to = whole;
-#if LIMBS
+#if LIMBS || ROUNDED
   if (tid < MERGED) ((threadgroup float*)result)[mine] = whole;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (tid < 32u) {
     const uint first = group.x / p.heads * MERGED + 4u * lane;
-    const ulong record = (ulong(row.row) * p.heads + head) * (VALUE_DIM / LIMBS) + min(first, uint(VALUE_DIM) - 1u) / LIMBS;
-    store_limbs(limbs, limb_sums, record, result[lane], lane, first < VALUE_DIM);
+    const ulong vector = ulong(row.row) * p.heads + head;
+    const uint last = min(first, uint(VALUE_DIM) - 1u);
+#if LIMBS
+    store_limbs(limbs, limb_sums, vector * (VALUE_DIM / LIMBS) + last / LIMBS, result[lane], lane, first < VALUE_DIM);
+#endif
+#if ROUNDED
+    store_rounded(rounded, rounded_sums, vector * (VALUE_DIM / ROUNDED) + last / ROUNDED, result[lane], lane, first < VALUE_DIM);
+#endif
   }
 #endif
 }

@@ -1,6 +1,6 @@
 // Norms of vectors, alone and of what an operation before them wrote, and rotation of heads. Teams
-// past the last vector read that once more and write nothing. LIMBS: the limbs of norms are written,
-// too, see limbs.metal; without, their parameters are any memory.
+// past the last vector read that once more and write nothing. LIMBS and ROUNDED: the limbs of norms
+// are written, too, see limbs.metal; without, their parameters are any memory.
 #include "rotate.metal"
 #include "vectors.metal"
 
@@ -18,7 +18,9 @@ kernel void rms_norm(device float* x [[buffer(0)]],
                      device float* y [[buffer(2)]],
                      device uint* limbs [[buffer(3)]],
                      device float* sums [[buffer(4)]],
-                     constant NormParams& p [[buffer(5)]],
+                     device uint* rounded [[buffer(5)]],
+                     device float* rounded_sums [[buffer(6)]],
+                     constant NormParams& p [[buffer(7)]],
                      uint group [[threadgroup_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]],
                      uint sg [[simdgroup_index_in_threadgroup]],
@@ -30,7 +32,7 @@ kernel void rms_norm(device float* x [[buffer(0)]],
   for (uint q = 0; q < QUADS; q++) in[q] = load_quad(x + ulong(v) * p.x_stride, quad_at(q, member), p.dim);
   load_weights(w, member, p.dim, weights);
   const float factor = norm_factor(square_sum(in, lane, sg, part), p.dim, p.eps);
-  store_norm(y + ulong(v) * p.y_stride, limbs, sums, v, in, weights, factor, member, p.dim, at < p.vectors);
+  store_norm(y + ulong(v) * p.y_stride, limbs, sums, rounded, rounded_sums, v, in, weights, factor, member, p.dim, at < p.vectors);
 }
 
 // z = a + b and the norm of z. z is dense.
@@ -42,7 +44,9 @@ kernel void add_norm(device float* a [[buffer(0)]],
                      device float* y [[buffer(4)]],
                      device uint* limbs [[buffer(5)]],
                      device float* sums [[buffer(6)]],
-                     constant NormParams& p [[buffer(7)]],
+                     device uint* rounded [[buffer(7)]],
+                     device float* rounded_sums [[buffer(8)]],
+                     constant NormParams& p [[buffer(9)]],
                      uint group [[threadgroup_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]],
                      uint sg [[simdgroup_index_in_threadgroup]],
@@ -62,7 +66,7 @@ kernel void add_norm(device float* a [[buffer(0)]],
 #pragma unroll
     for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
   }
-  store_norm(y + ulong(v) * p.y_stride, limbs, sums, v, sum, weights, factor, member, p.dim, at < p.vectors);
+  store_norm(y + ulong(v) * p.y_stride, limbs, sums, rounded, rounded_sums, v, sum, weights, factor, member, p.dim, at < p.vectors);
 }
 
 struct CombineNormParams {
@@ -84,7 +88,9 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
                          device float* y [[buffer(7)]],
                          device uint* limbs [[buffer(8)]],
                          device float* limb_sums [[buffer(9)]],
-                         constant CombineNormParams& p [[buffer(10)]],
+                         device uint* rounded [[buffer(10)]],
+                         device float* rounded_sums [[buffer(11)]],
+                         constant CombineNormParams& p [[buffer(12)]],
                          uint group [[threadgroup_position_in_grid]],
                          uint lane [[thread_index_in_simdgroup]],
                          uint sg [[simdgroup_index_in_threadgroup]],
@@ -120,7 +126,7 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
 #pragma unroll
     for (uint q = 0; q < QUADS; q++) store_quad(z + row, quad_at(q, member), p.dim, sum[q]);
   }
-  store_norm(y + ulong(v) * p.y_stride, limbs, limb_sums, v, sum, weights, factor, member, p.dim, at < p.rows);
+  store_norm(y + ulong(v) * p.y_stride, limbs, limb_sums, rounded, rounded_sums, v, sum, weights, factor, member, p.dim, at < p.rows);
 }
 
 struct GatedNormParams {

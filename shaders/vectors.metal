@@ -66,8 +66,8 @@ inline float norm_factor(float squares, uint n, float eps) { return 1.0f / sqrt(
 #ifndef WEIGHTED
 #define WEIGHTED 1
 #endif
-inline void store_norm(device float* to, device uint* limbs, device float* sums, ulong row, thread const float4* v, thread const float4* w,
-                       float factor, uint member, uint n, bool live) {
+inline void store_norm(device float* to, device uint* limbs, device float* sums, device uint* rounded, device float* rounded_sums, ulong row,
+                       thread const float4* v, thread const float4* w, float factor, uint member, uint n, bool live) {
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
     const uint i = quad_at(q, member);
@@ -79,6 +79,9 @@ inline void store_norm(device float* to, device uint* limbs, device float* sums,
     if (live) store_quad(to, i, n, y);
 #if LIMBS
     store_limbs(limbs, sums, row * (n / LIMBS) + min(i, n - 1u) / LIMBS, y, member % 32u, live && i < n);
+#endif
+#if ROUNDED
+    store_rounded(rounded, rounded_sums, row * (n / ROUNDED) + min(i, n - 1u) / ROUNDED, y, member % 32u, live && i < n);
 #endif
   }
 }

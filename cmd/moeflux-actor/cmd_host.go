@@ -34,7 +34,7 @@ type hostCmd struct {
 	ReadWorkers  int           `placeholder:"N" help:"The number of parallel reads. Default: up to 4 past the page cache, 8 through it, and fewer where the disk is faster then."`
 	Device       string        `default:"auto" placeholder:"NAME" help:"What computes: auto, host (the processor), cuda, metal or emu, as with run. Engines ask only a host that computes their bits, so both need the same kind. One device: a host for each of several. Default: auto."`
 	Threads      int           `placeholder:"N" help:"Compute threads of the processor. Default: the cores this process may use, as many as a CPU quota allows at the time."`
-	Activations  string        `default:"int8" placeholder:"KIND" help:"How matrices are multiplied, int8 or f32: as by the engines. Default: int8."`
+	Activations  string        `placeholder:"KIND" help:"How matrices are multiplied, int8 or f32: as by the engines. Default: int8 on the processor, f32 on a GPU."`
 	DrainTimeout time.Duration `default:"5s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 5s."`
 	LogLevel     string        `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
 	LogFormat    string        `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`

@@ -29,6 +29,7 @@ type backend struct {
 	capability int    // 90
 	processors int    // multiprocessors
 	most       int    // kernels that are compiled ahead at once
+	rounds     bool   // see Config.Rounded
 	version    string // the compiler's
 	context    contextHandle
 	setup      streamHandle     // clears new memory
@@ -71,7 +72,7 @@ type spoiled struct{ err error }
 
 // newBackend opens a GPU of a driver. log may be nil.
 func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*compiler, error)) (b *backend, err error) {
-	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger, most: cfg.Ahead, images: map[string][]byte{}}
+	b = &backend{d: d, cache: cache{cfg.CacheDir}, log: cfg.Logger, most: cfg.Ahead, rounds: cfg.Rounded, images: map[string][]byte{}}
 	b.pinned.New, b.pinned.Free = b.newBlock, b.freeBlock
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
@@ -81,6 +82,9 @@ func newBackend(cfg Config, d *driver, openCompiler func(driverMajor int) (*comp
 	major, err := b.find(cfg.Ordinal)
 	if err != nil {
 		return nil, err
+	}
+	if b.rounds && !b.LimbProducts() {
+		return nil, fmt.Errorf("cuda: %s (%s) multiplies by float32 alone; inputs of 8 bits need a GPU of sm_80 or later", b.name, b.arch)
 	}
 	if b.c, err = openCompiler(major); err != nil {
 		return nil, err
@@ -147,8 +151,12 @@ func (b *backend) find(ordinal int) (driverMajor int, err error) {
 	return int(version / 1000), nil
 }
 
-// Name says what it is: "cuda (NVIDIA H200, sm_90, NVRTC 13.0)".
+// Name says what it is: "cuda (NVIDIA H200, sm_90, NVRTC 13.0)", or with inputs of 8 bits
+// "cuda (NVIDIA H200, sm_90, NVRTC 13.0, int8)".
 func (b *backend) Name() string {
+	if b.rounds {
+		return fmt.Sprintf("cuda (%s, %s, NVRTC %s, %s)", b.name, b.arch, b.version, gpu.ActivationsInt8)
+	}
 	return fmt.Sprintf("cuda (%s, %s, NVRTC %s)", b.name, b.arch, b.version)
 }
 

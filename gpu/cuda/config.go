@@ -24,6 +24,9 @@ type Config struct {
 	// While a product's best kernel is compiled, one that serves as well computes it, more slowly
 	// and in the same bits. 0 compiles each kernel when it is needed, and the work waits for it.
 	Ahead int
+	// Rounded has inputs of products with affine matrices rounded to 8 bits, see gpu.MatMul: those
+	// of experts, and of matrices where a product is not exact. It needs a GPU of sm_80 or later.
+	Rounded bool
 	// Driver and Compiler name the libraries' files; "" searches for them.
 	Driver, Compiler string
 	// Folders are searched before the usual ones.

@@ -6,8 +6,11 @@ import (
 	"os"
 	"testing"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/gputest"
+	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // The tests of this file need a GPU: go test -tags cuda.
@@ -43,3 +46,43 @@ func TestConformanceAligned(t *testing.T) {
 }
 
 func TestMarksConform(t *testing.T) { gputest.RunMarks(t, openDevice(t)) }
+
+// What TestConformance is for a GPU that is set to round inputs of products, and for products that
+// only many rows are launched in: on a GPU that is taken to be small, few are many.
+func TestRounded(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1")
+	gputest.RunRounded(t, openSmall(t, true), 1, quant.Format.Affine)
+}
+
+func TestRoundedAligned(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1")
+	d := openSmall(t, true)
+	gputest.RunRoundedAligned(t, d, 1, quant.Format.Affine)
+	t.Run("rows", func(t *testing.T) { gputest.RunMultiplied(t, d) })
+}
+
+func TestSmall(t *testing.T) {
+	t.Setenv(testenv.Thorough, "1")
+	gputest.RunRoundedAligned(t, openSmall(t, false), 1, func(quant.Format) bool { return false })
+}
+
+func openSmall(t *testing.T, rounded bool) gpu.Device {
+	t.Helper()
+	cfg := deviceConfig()
+	cfg.Rounded = rounded
+	b, err := open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.processors = 1
+	d, err := launch.New(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Device{d, b}
+}

@@ -78,9 +78,11 @@ func TestLimbMakersCompile(t *testing.T) {
 		"rms_norm": norm, "add_norm": norm, "combine_norm": norm, "attention_merge": "#define HEAD_DIM 128\n#define VALUE_DIM 128\n#define SPANS 0\n",
 	} {
 		for _, group := range []int{32, 64, 128} {
-			source := modules[name].Emit(msl.CUDA, name, fmt.Sprintf("%s#define LIMBS %d\n", defines, group))
-			if _, log, err := c.build(source, options(nvrtcArch)); err != nil || log != "" {
-				t.Errorf("%s for groups of %d: %v\n%s", name, group, err, log)
+			for _, limbs := range [][2]int{{group, 0}, {0, group}, {group, group}} {
+				source := modules[name].Emit(msl.CUDA, name, fmt.Sprintf("%s#define LIMBS %d\n#define ROUNDED %d\n", defines, limbs[0], limbs[1]))
+				if _, log, err := c.build(source, options(nvrtcArch)); err != nil || log != "" {
+					t.Errorf("%s for groups %v: %v\n%s", name, limbs, err, log)
+				}
 			}
 		}
 	}

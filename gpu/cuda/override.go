@@ -50,6 +50,9 @@ func overrideFile(name string) (string, error) {
 // use.
 func (b *backend) LimbProducts() bool { return b.capability >= 80 }
 
+// Rounds reports whether those kernels round, see Config.
+func (b *backend) Rounds() bool { return b.rounds }
+
 // CompileOwn makes machine code of a kernel of override/, or finds it in the cache, and loads it.
 func (b *backend) CompileOwn(k launch.Kernel) (launch.Pipeline, error) {
 	source, err := overrideSource(k)

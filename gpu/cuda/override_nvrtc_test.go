@@ -19,18 +19,19 @@ func limbKernels() (all []launch.Kernel) {
 		for _, group := range []int{32, 64, 128} {
 			for layout := range 2 {
 				for wide := range 2 {
-					c := fmt.Sprintf("#define BITS %d\n#define GROUP %d\n#define LAYOUT %d\n#define WIDE %d\n", bits, group, layout, wide)
+					c := fmt.Sprintf("#define BITS %d\n#define GROUP %d\n#define LAYOUT %d\n#define WIDE %d\n#define ROUNDED %d\n", bits, group, layout, wide, (bits/4+layout+wide)%2)
 					add("limbs_split", c, "")
 					c += fmt.Sprintf("#define INPUTS %d\n", 384*(1+3*wide))
-					rows := []int{1, 2, 4, 8, 16, 32}[len(all)%6]
-					add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+layout, (rows/8+wide)%2, 1+wide*3)
+					rows := []int{1, 2, 4, 8, 16, 32, 32}[len(all)%7]
+					staged := (len(all) % 7) / 6
+					add("limbs_matmul", c, "#define XROWS %d\n#define TILES %d\n#define STAGED %d\n#define SPLIT %d\n#define PARTS %d\n", rows, 1+layout, staged, max(staged, (rows/8+wide)%2), 1+wide*3)
 					add("limbs_swiglu", c, "#define XROWS %d\n#define SPLIT %d\n#define PARTS 2\n", 1+layout, wide)
 					if group != 64 || wide == 0 { // the compiler takes seconds for one
 						continue
 					}
-					add("limbs_experts", c, "#define XROWS 8\n#define TILES 1\n#define SPLIT %d\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH %d\n",
+					add("limbs_experts", c, "#define XROWS 8\n#define TILES 1\n#define STAGED 0\n#define SPLIT %d\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH %d\n",
 						layout, 1-wide, layout, 1-layout, wide*2)
-					add("limbs_experts", c, "#define XROWS 32\n#define TILES 2\n#define SPLIT 1\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH 0\n", wide, 1-layout, 2*layout)
+					add("limbs_experts", c, "#define XROWS 48\n#define TILES 2\n#define STAGED 1\n#define SPLIT 1\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH 0\n", wide, 1-layout, 2*layout)
 				}
 			}
 		}

@@ -17,13 +17,22 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/launch"
 	"github.com/moeflux/moeflux-actor/gpu/msl"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
+	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
 // overriding is an emulator that runs the kernels of gpu/cuda/override, too: their text is C++ but
 // for ptx.cu, in whose place testdata/override.h stands.
-type overriding struct{ *Backend }
+type overriding struct {
+	*Backend
+	rounds     bool
+	processors int
+}
 
 func (overriding) LimbProducts() bool { return true }
+
+func (b overriding) Rounds() bool { return b.rounds }
+
+func (b overriding) Processors() int { return b.processors }
 
 var (
 	included  = regexp.MustCompile(`(?m)^#include "(.*)"$`)
@@ -89,9 +98,9 @@ extern "C" const unsigned* msl_meta() { return msl_params(%[5]s); }
 }
 
 // openOverriding opens such a device.
-func openOverriding(t testing.TB, order Order) gpu.Device {
+func openOverriding(t testing.TB, order Order, rounds bool, processors int) gpu.Device {
 	t.Helper()
-	d, err := launch.New(overriding{backend(t, order)})
+	d, err := launch.New(overriding{backend(t, order), rounds, processors})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,11 +116,30 @@ func openOverriding(t testing.TB, order Order) gpu.Device {
 // can be loaded from and without. That takes minutes, so it is done where there is time; else only
 // what kernels of both kinds have to do with each other.
 func TestOverrides(t *testing.T) {
-	d := openOverriding(t, Shuffled)
+	d := openOverriding(t, Shuffled, false, 132)
 	if testenv.Rounds(1, 1, 2) == 1 {
 		gputest.RunMultiplied(t, d)
 		return
 	}
 	t.Run("odd", func(t *testing.T) { gputest.Run(t, d, 1) })
 	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d, 1) })
+}
+
+// They also round inputs to 8 bits, and what is launched for many rows is seen with few on a GPU that
+// is small.
+func TestOverridesOfOtherDevices(t *testing.T) {
+	thorough := testenv.Rounds(1, 1, 2) == 2
+	oneIn := testenv.Rounds(48, 48, 1)
+	for name, rounds := range map[string]gputest.Rounds{"rounding": quant.Format.Affine, "exact": func(quant.Format) bool { return false }} {
+		t.Run(name, func(t *testing.T) {
+			d := openOverriding(t, Shuffled, name == "rounding", 1)
+			if thorough || name == "rounding" {
+				t.Run("multiplied", func(t *testing.T) { gputest.RunMultiplied(t, d) })
+			}
+			if thorough {
+				t.Run("odd", func(t *testing.T) { gputest.RunRounded(t, d, oneIn, rounds) })
+			}
+			t.Run("aligned", func(t *testing.T) { gputest.RunRoundedAligned(t, d, oneIn, rounds) })
+		})
+	}
 }

@@ -68,6 +68,9 @@ func aloneProducts() (list []aloneCase) {
 			aloneCase{fmt.Sprintf("matmul/format=%v", f), func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, out, 384) }},
 			aloneCase{fmt.Sprintf("experts/format=%v", f), func(s *setup, rows []int) *operand { return aloneExperts(s, rows, f) }})
 	}
+	slices := quant.Affine(4, 64).In(quant.Panels, quant.PanelRows) // of inputs, the last of fewer
+	list = append(list, aloneCase{fmt.Sprintf("matmul/format=%v/slices", slices),
+		func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, slices, 80, 1216) }})
 	for _, f := range formats()[:2] {
 		list = append(list, aloneCase{fmt.Sprintf("matmul/format=%v/odd", f),
 			func(s *setup, rows []int) *operand { return aloneMatMul(s, rows, f, 5, 199) }})

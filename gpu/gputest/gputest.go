@@ -109,10 +109,21 @@ func (c *testCase) kind() string {
 }
 
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
-// says. Run tests the other operations.
-func RunRounded(t *testing.T, d gpu.Device) {
-	runCases(t, d, append(productCases(), roundedCases()...), 1, newRounded)
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), 1, newSetup) })
+// says, where rounds says so. Run tests the other operations. A part of the cases will do where oneIn
+// is more than 1, see Run.
+func RunRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) {
+	runCases(t, d, append(productCases(), roundedCases(rounds)...), oneIn, newRounded(rounds))
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, newSetup) })
+}
+
+// RunRoundedAligned is RunRounded with operands as RunAligned has them.
+func RunRoundedAligned(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) {
+	runCases(t, d, append(productCases(), roundedCases(rounds)...), oneIn, func(t testing.TB, d gpu.Device, name string) *setup {
+		s := newRounded(rounds)(t, d, name)
+		s.aligned = true
+		return s
+	})
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, newAligned) })
 }
 
 // productCases are those of products alone.
@@ -123,10 +134,12 @@ func productCases() []testCase {
 // beginner makes the setup of a case.
 type beginner func(t testing.TB, d gpu.Device, name string) *setup
 
-func newRounded(t testing.TB, d gpu.Device, name string) *setup {
-	s := newSetup(t, d, name)
-	s.rounded = true
-	return s
+func newRounded(rounds Rounds) beginner {
+	return func(t testing.TB, d gpu.Device, name string) *setup {
+		s := newSetup(t, d, name)
+		s.rounds = rounds
+		return s
+	}
 }
 
 func newAligned(t testing.TB, d gpu.Device, name string) *setup {
@@ -147,8 +160,8 @@ func Outputs(t *testing.T, d gpu.Device) map[string][]float32 {
 }
 
 // OutputsRounded is Outputs for what RunRounded tests.
-func OutputsRounded(t *testing.T, d gpu.Device) map[string][]float32 {
-	return outputs(t, d, append(productCases(), roundedCases()...), newRounded)
+func OutputsRounded(t *testing.T, d gpu.Device, rounds Rounds) map[string][]float32 {
+	return outputs(t, d, append(productCases(), roundedCases(rounds)...), newRounded(rounds))
 }
 
 func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {

@@ -29,8 +29,8 @@ type setup struct {
 	rng      *rand.Rand
 	cmds     gpu.Commands
 	operands []*operand
-	rounded  bool // the device rounds the inputs of products
-	aligned  bool // operands begin where vectors can be loaded
+	rounds   Rounds // by matrices of which formats the device multiplies rounded inputs; nil: of none
+	aligned  bool   // operands begin where vectors can be loaded
 	// Only what the device writes counts, and not what it should: references are not computed.
 	unchecked bool
 }

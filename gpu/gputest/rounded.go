@@ -8,10 +8,14 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
+// Rounds reports whether a device that is set to round inputs of products to 8 bits does so where the
+// matrix is of a format.
+type Rounds func(f quant.Format) bool
+
 // held returns x as the device holds it when it multiplies it by w, and the error it may have when
 // x is off by at most off (nil: exact).
 func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
-	if !s.rounded || w.Format.Rounded() == 0 {
+	if s.rounds == nil || !s.rounds(w.Format) {
 		return x, off
 	}
 	y = make([]float64, len(x))
@@ -55,16 +59,16 @@ func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
 const roundedLoss = 0.01
 
 // roundedCases are about the rounding of inputs itself.
-func roundedCases() []testCase {
+func roundedCases(rounds Rounds) []testCase {
 	var all []testCase
 	for _, f := range append(codeFormats(), panelFormats()...) {
-		if !f.Rounds() {
+		if !rounds(f) {
 			continue
 		}
 		all = append(all, testCase{fmt.Sprintf("rounded/near/format=%v", f), func(s *setup) { roundedNear(s, f) }},
 			testCase{fmt.Sprintf("rounded/not-finite/format=%v", f), func(s *setup) { roundedNotFinite(s, f) }})
 	}
-	return append(append(all, roundedBlocks()...), testCase{"rounded/joined", roundedJoined})
+	return append(append(all, roundedBlocks(rounds)...), testCase{"rounded/joined", roundedJoined})
 }
 
 // roundedNear wants products near those of the inputs before they are rounded.

@@ -150,8 +150,11 @@ func storedBlockProducts() []testCase {
 }
 
 // roundedBlocks are about the rounding of inputs of blocks.
-func roundedBlocks() (all []testCase) {
+func roundedBlocks(rounds Rounds) (all []testCase) {
 	for _, f := range kindsOfBlocks() {
+		if !rounds(f) {
+			continue
+		}
 		all = append(all, testCase{fmt.Sprintf("rounded/near/format=%v", f), func(s *setup) { roundedNear(s, f) }},
 			testCase{fmt.Sprintf("rounded/not-finite/format=%v", f), func(s *setup) { roundedNotFinite(s, f) }})
 	}

@@ -24,9 +24,9 @@ const (
 func (a Activations) String() string {
 	switch a {
 	case F32:
-		return "f32"
+		return gpu.ActivationsF32
 	case Int8:
-		return "int8"
+		return gpu.ActivationsInt8
 	}
 	return fmt.Sprintf("activations(%d)", uint8(a))
 }

@@ -68,7 +68,7 @@ type attending struct {
 	keysOnly bool // keys are the values, too
 	set      *pageSet
 	pages    int       // its index
-	limbs    madeLimbs // of the result, which attention_merge makes
+	limbs    limbsMade // of the result, which attention_merge makes
 	merged   int       // rows
 }
 
@@ -80,15 +80,20 @@ func (a *attending) wantLimbs(n int) {
 		}
 		row += a.Segments[i].Rows
 	}
-	if m := a.wantedLimbs(a.y.view, n, a.Heads*a.valueDim, 1, &a.at); m.group > 0 && a.valueDim%m.group == 0 {
-		a.limbs = m
+	a.limbs = a.wantedLimbs(a.y.view, n, a.Heads*a.valueDim, 1, &a.at)
+	for i := range a.limbs {
+		if m := &a.limbs[i]; m.group > 0 && a.valueDim%m.group != 0 {
+			*m = madeLimbs{}
+		}
 	}
 }
 
 // haveLimbs notes that limbs are there: of rows that were merged.
 func (a *attending) haveLimbs() {
-	if a.limbs.group > 0 && a.merged == a.limbs.rows.rows {
-		a.made = a.limbs
+	for i, m := range a.limbs {
+		if m.group > 0 && a.merged == m.rows.rows {
+			a.made[i] = m
+		}
 	}
 }
 
@@ -304,14 +309,10 @@ func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
 	if !spans {
 		threads *= 4
 	}
-	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans), a.limbs.group)
+	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans), a.limbs[0].group, a.limbs[1].group)
 	a.tableAt(list)
 	a.places(sums, ml, a.y)
-	if a.limbs.group > 0 {
-		a.places(a.limbs.rows.limbs, a.limbs.rows.sums)
-	} else {
-		a.places(a.y, a.y)
-	}
+	a.bindLimbs(&a.limbs, a.y)
 	constants(a.encoder, p)
 	a.end(threads, a.Heads*ceil(a.valueDim, mergedChannels), n)
 	a.merged += n

@@ -80,6 +80,14 @@ func readModules() (map[string]*msl.Module, error) {
 // Name is the back end's.
 func (d *Device) Name() string { return d.b.Name() }
 
+// Activations is "int8" if inputs of products are rounded to 8 bits, see LimbBackend, else "f32".
+func (d *Device) Activations() string {
+	if d.own != nil && d.own.Rounds() {
+		return gpu.ActivationsInt8
+	}
+	return gpu.ActivationsF32
+}
+
 // buffer is a back end's memory.
 type buffer struct {
 	d       *Device

@@ -52,7 +52,7 @@ type encoder struct {
 	launch        Launch
 	lists         lists
 	scratchWanted int
-	made          madeLimbs
+	made          limbsMade
 	jobsWanted    int
 	routed        routed
 	failed        atomic.Bool // a Submit of this encoder, since the last run
@@ -136,7 +136,7 @@ type step struct {
 // run encodes t's commands and runs them on the stream.
 func (x *encoder) run(t *submitted) error {
 	x.steps, x.args, x.constants, x.tables = x.steps[:0], x.args[:0], x.constants[:0], t.tables[:0]
-	x.scratchWanted, x.jobsWanted, x.routed, x.made = 0, 0, routed{}, madeLimbs{}
+	x.scratchWanted, x.jobsWanted, x.routed, x.made = 0, 0, routed{}, limbsMade{}
 	x.pages.clock++
 	if x.failed.Swap(false) {
 		x.pages.forget()

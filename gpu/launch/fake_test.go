@@ -33,6 +33,7 @@ type fake struct {
 	slow                             time.Duration // from Commit to done
 	refuse                           int           // bytes from which on there is no memory
 	limbs                            bool          // it has products of its own
+	rounds                           bool          // they round
 	processors                       int           // 0 is as many as the measured GPU has
 	ahead                            int           // kernels that are compiled ahead at once
 	hold                             chan struct{} // until it is closed, compiling ahead does not end
@@ -83,6 +84,8 @@ func (f *fake) Compile(k Kernel, m *msl.Module) (Pipeline, error) {
 }
 
 func (f *fake) LimbProducts() bool { return f.limbs }
+
+func (f *fake) Rounds() bool { return f.rounds }
 
 func (f *fake) Ahead() int { return f.ahead }
 

@@ -30,9 +30,9 @@ func (x *encoder) joinAddNorm(ops []gpu.Op) int {
 		return 0
 	}
 	s, l := normShapeOf(o.Dim), x.normLimbs(o, 2)
-	x.begin(a, "add_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, a.A, a.B, a.Y)), l.group)
+	x.begin(a, "add_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, a.A, a.B, a.Y)), l[0].group, l[1].group)
 	x.views(a.A, a.B, a.Y, o.W, o.Y)
-	x.limbsOf(&l, o.Y)
+	x.makeLimbs(&l, o.Y)
 	constants(x, normParamsOf(o))
 	x.endNorm(s, o.Vectors)
 	return 2
@@ -59,10 +59,10 @@ func (x *encoder) joinCombineNorm(ops []gpu.Op) int {
 		return 0
 	}
 	s, l := normShapeOf(o.Dim), x.normLimbs(o, 2)
-	x.begin(c, "combine_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, c.Routed, c.Shared, c.Residual, c.Y)), combineShared(c), l.group)
+	x.begin(c, "combine_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o, c.Routed, c.Shared, c.Residual, c.Y)), combineShared(c), l[0].group, l[1].group)
 	x.combineOperands(c)
 	x.views(o.W, o.Y)
-	x.limbsOf(&l, o.Y)
+	x.makeLimbs(&l, o.Y)
 	constants(x, combineNormParams{uint32(c.Rows), uint32(c.Dim), uint32(c.TopK), uint32(or(o.YStride, o.Dim)), o.Eps})
 	x.endNorm(s, o.Vectors)
 	return 2

@@ -36,7 +36,7 @@ func (x *encoder) joinProducts(ops []gpu.Op) int {
 	n := 1
 	for n < joinedMatrices && n < len(ops) {
 		o, ok := ops[n].(*gpu.MatMul)
-		if !ok || !sameProducts(first, o) {
+		if !ok || !sameProducts(first, o) || x.rounded(first.Exact) != x.rounded(o.Exact) {
 			break
 		}
 		all[n] = o

@@ -61,9 +61,9 @@ var kernelDefines = map[string][]string{
 	"combine":                {"SHARED"},
 	"append_kv":              {"VALUES"},
 	"append_kv8":             {"VALUES"},
-	"rms_norm":               {"WEIGHTED", "TEAM", "QUADS", "WIDE", "LIMBS"},
-	"add_norm":               {"WEIGHTED", "TEAM", "QUADS", "WIDE", "LIMBS"},
-	"combine_norm":           {"WEIGHTED", "TEAM", "QUADS", "WIDE", "SHARED", "LIMBS"},
+	"rms_norm":               {"WEIGHTED", "TEAM", "QUADS", "WIDE", "LIMBS", "ROUNDED"},
+	"add_norm":               {"WEIGHTED", "TEAM", "QUADS", "WIDE", "LIMBS", "ROUNDED"},
+	"combine_norm":           {"WEIGHTED", "TEAM", "QUADS", "WIDE", "SHARED", "LIMBS", "ROUNDED"},
 	"gated_norm":             {},
 	"layer_norm":             {},
 	"rope":                   {"INTERLEAVED"},
@@ -82,7 +82,7 @@ var kernelDefines = map[string][]string{
 	"head_matmul_transposed": {defineCoding, "LAYOUT", "WIDE", "XROWS"},
 	"attention":              {"HEAD_DIM", "VALUE_DIM", "HEADS", "WIDE", "KV8", "CHOSEN"},
 	"attention_tiles":        {"TILE_DIM", "HEADS", "KV8"},
-	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS", "LIMBS"},
+	"attention_merge":        {"HEAD_DIM", "VALUE_DIM", "SPANS", "LIMBS", "ROUNDED"},
 	"index_scores":           {"HEAD_DIM", "VALUE_DIM", "WIDE", "KV8"},
 	"block_scores":           {"HEAD_DIM", "VALUE_DIM", "WIDE", "KV8"},
 	"choose_entries":         {},
@@ -96,7 +96,7 @@ var kernelDefines = map[string][]string{
 // variant is a kernel with the values of its defines.
 type variant struct {
 	name   string
-	values [12]int
+	values [14]int
 }
 
 // known is a kernel that an encoder has the text of.

@@ -21,7 +21,7 @@ const mostPasses = 8
 // limbChoice is a launch whose shape is chosen.
 type limbChoice struct {
 	kernel  string
-	defines [4]int // that all kernels have
+	defines limbFormat
 	cols    int
 	more    [4]int // those after the shape's
 	rows    int
@@ -38,11 +38,11 @@ func (x *encoder) limbKernel(c *limbChoice, s limbShape) *known {
 	d, m := &c.defines, &c.more
 	switch c.kernel {
 	case "limbs_matmul":
-		return x.kernel(c.kernel, d[0], d[1], d[2], d[3], c.cols, s.xrows, s.tiles, flag(s.split), m[0])
+		return x.kernel(c.kernel, d.coding, d.group, d.layout, d.wide, d.rounded, c.cols, s.xrows, s.tiles, flag(s.staged), flag(s.split), m[0])
 	case "limbs_swiglu":
-		return x.kernel(c.kernel, d[0], d[1], d[2], d[3], c.cols, s.xrows, flag(s.split), m[0])
+		return x.kernel(c.kernel, d.coding, d.group, d.layout, d.wide, d.rounded, c.cols, s.xrows, flag(s.split), m[0])
 	}
-	return x.kernel(c.kernel, d[0], d[1], d[2], d[3], c.cols, s.xrows, s.tiles, flag(s.split), m[0], m[1], m[2], m[3])
+	return x.kernel(c.kernel, d.coding, d.group, d.layout, d.wide, d.rounded, c.cols, s.xrows, s.tiles, flag(s.staged), flag(s.split), m[0], m[1], m[2], m[3])
 }
 
 // others are the shapes that serve in place of the one that is wanted.

@@ -13,16 +13,19 @@ type LimbBackend interface {
 	Backend
 	// LimbProducts reports whether this device runs those kernels.
 	LimbProducts() bool
+	// Rounds reports whether they round the inputs of products that are not exact to 8 bits, see
+	// gpu.MatMul.
+	Rounds() bool
 	// CompileOwn makes a pipeline of one of them.
 	CompileOwn(k Kernel) (Pipeline, error)
 }
 
 // limbKernels is the table of those kernels, as kernelDefines is that of the portable ones.
 var limbKernels = map[string][]string{
-	"limbs_split":   {defineCoding, "GROUP", "LAYOUT", "WIDE"},
-	"limbs_matmul":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "PARTS"},
-	"limbs_swiglu":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "SPLIT", "PARTS"},
-	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "INPUTS", "XROWS", "TILES", "SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH"},
+	"limbs_split":   {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED"},
+	"limbs_matmul":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "PARTS"},
+	"limbs_swiglu":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "SPLIT", "PARTS"},
+	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH"},
 }
 
 // limbs reports whether a matrix of format f is multiplied by these kernels.
@@ -32,16 +35,24 @@ const (
 	limbTile = 16 // rows of a matrix that a tile has
 	limbFew  = 8  // rows of X that a threadgroup has in kernels for few
 	limbMany = 32 // and in those for many
+	limbJob  = 48 // pairs of a large job of experts
 )
 
-// limbDefines are those that all kernels have.
-func limbDefines(f quant.Format, wide bool) [4]int {
+// limbFormat is the values of the defines that all kernels have.
+type limbFormat struct{ coding, group, layout, wide, rounded int }
+
+// limbFormat returns them for a product with a matrix of format f. Exact products take three limbs
+// of an input whatever the device is set to.
+func (x *encoder) limbFormat(f quant.Format, wide, exact bool) limbFormat {
 	layout := layoutRows
 	if f.Layout == quant.Panels {
 		layout = layoutPanels
 	}
-	return [4]int{int(f.Coding()), f.Group(), layout, flag(wide)}
+	return limbFormat{int(f.Coding()), f.Group(), layout, flag(wide), x.rounded(exact)}
 }
+
+// rounded is 1 if the device rounds the inputs of a product that is exact or is not, else 0.
+func (x *encoder) rounded(exact bool) int { return flag(x.d.own != nil && x.d.own.Rounds() && !exact) }
 
 // limbSlices is into how many slices the kernels cut cols inputs, as slices_of does: a warp has
 // one.
@@ -70,21 +81,22 @@ func (x *encoder) limbRows(r *limbRows) {
 }
 
 // splitKernel is the kernel that makes limbs for products with these defines.
-func (x *encoder) splitKernel(d [4]int) Kernel {
-	return x.kernel("limbs_split", d[0], d[1], d[2], d[3]).Kernel
+func (x *encoder) splitKernel(d limbFormat) Kernel {
+	return x.kernel("limbs_split", d.coding, d.group, d.layout, d.wide, d.rounded).Kernel
 }
 
 type limbSplitParams struct{ rows, cols, xStride, _ uint32 }
 
-// splitLimbs makes limbs of rows in scratch memory.
-func (x *encoder) splitLimbs(op gpu.Op, d [4]int, r *limbRows, cols int) {
+// splitLimbs makes limbs of rows in scratch memory, where those were that had been made.
+func (x *encoder) splitLimbs(op gpu.Op, d limbFormat, r *limbRows, cols int) {
 	at := 0
-	x.reserveLimbs(r, cols, d[1], &at)
+	x.made = limbsMade{}
+	x.reserveLimbs(r, cols, d.group, d.rounded, &at)
 	x.beginKernel(op, x.splitKernel(d))
 	x.views(r.x)
 	x.places(r.limbs, r.sums)
 	constants(x, limbSplitParams{rows: uint32(r.rows), cols: uint32(cols), xStride: uint32(r.stride)})
-	x.end(256, ceil(4*r.rows*(cols/d[1]), 256))
+	x.end(256, ceil(4*r.rows*(cols/d.group), 256))
 }
 
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
@@ -93,9 +105,22 @@ type limbMatMulParams struct{ cols, rows, xStride, _ uint32 }
 
 // limbShape is how a product's rows are spread over threadgroups.
 type limbShape struct {
-	xrows int // rows of X that one takes
-	tiles int // tiles of the matrix
-	split bool
+	xrows  int  // rows of X that one takes
+	tiles  int  // tiles of the matrix, or of each warp
+	staged bool // each warp has tiles of its own, and their limbs are copied for all, see staged.cu
+	split  bool
+}
+
+// stagedWarps is the warps of a threadgroup whose rows are staged.
+const stagedWarps = 4
+
+// group is how large a threadgroup is for so many matrices whose inputs have a number of slices: its
+// warps, and the rows of each matrix that it has.
+func (s *limbShape) group(matrices, slices int) (warps, rows int) {
+	if s.staged {
+		return stagedWarps, s.tiles * limbTile * stagedWarps / matrices
+	}
+	return slices * matrices, s.tiles * limbTile
 }
 
 // limbShape returns the shape for a number of rows and of tiles of 16 rows of the matrix. If there
@@ -104,6 +129,8 @@ type limbShape struct {
 func (l limits) limbShape(rows, tiles int, made bool) limbShape {
 	s := limbShape{xrows: vectors(rows), tiles: 1 + flag(tiles >= l.wideTiles), split: made || rows > 4}
 	switch {
+	case rows > limbMany && tiles*ceil(rows, limbMany) >= l.stagedTiles:
+		s.xrows, s.tiles, s.staged = limbMany, 2, true
 	case rows > 16:
 		s.xrows, s.tiles = limbMany, 1+flag(tiles*ceil(rows, limbMany) >= l.wideTiles/2)
 	case rows > limbFew:
@@ -118,23 +145,23 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 	for _, m := range all {
 		tiles += ceil(m.W.Rows, limbTile)
 	}
-	d := limbDefines(o.W.Format, wideProduct(o))
-	r, made := x.limbInputs(o)
+	d := x.limbFormat(o.W.Format, wideProduct(o), o.Exact)
+	r, made := x.limbInputs(o, d)
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_matmul", defines: d, cols: o.W.Cols, more: [4]int{len(all)}, rows: o.Rows, tiles: tiles,
 		wanted: x.d.limits.limbShape(o.Rows, tiles, made), made: made})
 	x.splitOnce(o, d, &r, s.split, len(all))
 	x.beginKernel(o, k)
 	x.limbRows(&r)
 	x.limbParts(all)
-	groups := x.limbParams(all, s.tiles)
-	x.end(32*limbSlices(o.W.Format, o.W.Cols), groups, ceil(o.Rows, s.xrows))
+	warps, rows := s.group(1, limbSlices(o.W.Format, o.W.Cols))
+	x.end(32*warps, x.limbParams(all, rows), ceil(o.Rows, s.xrows))
 }
 
 // limbSwiGLU multiplies few rows by a gate and an up, and gates.
 func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	gate := all[0]
-	d := limbDefines(gate.W.Format, wideProduct(gate))
-	r, made := x.limbInputs(gate)
+	d := x.limbFormat(gate.W.Format, wideProduct(gate), gate.Exact)
+	r, made := x.limbInputs(gate, d)
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_swiglu", defines: d, cols: gate.W.Cols, more: [4]int{len(all)}, rows: gate.Rows, tiles: 1,
 		wanted: x.d.limits.limbShape(gate.Rows, 1, made), made: made})
 	x.splitOnce(gate, d, &r, s.split, len(all)+1)
@@ -142,14 +169,14 @@ func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	x.limbRows(&r)
 	x.limbParts(all)
 	x.views(o.Y)
-	x.limbParams(all, 1)
+	x.limbParams(all, limbTile)
 	x.end(2*32*limbSlices(gate.W.Format, gate.W.Cols), ceil(gate.W.Rows, limbTile), ceil(gate.Rows, s.xrows))
 }
 
 // limbInputs returns the rows that a product multiplies, and whether their limbs are made.
-func (x *encoder) limbInputs(o *gpu.MatMul) (r limbRows, made bool) {
+func (x *encoder) limbInputs(o *gpu.MatMul, d limbFormat) (r limbRows, made bool) {
 	r = limbRows{x: o.X, rows: o.Rows, stride: or(o.XStride, o.W.Cols)}
-	return r, x.findLimbs(&r, o.W.Cols, o.W.Format.Group())
+	return r, x.findLimbs(&r, o.W.Cols, d)
 }
 
 // limbParts binds the products' matrices, biases and results.
@@ -161,37 +188,35 @@ func (x *encoder) limbParts(all []*gpu.MatMul) {
 }
 
 // limbParams binds the kernel's parameters of the products. It returns how many threadgroups they
-// take, each of the given number of tiles.
+// take, each of so many rows of a matrix.
 func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 	o := all[0]
 	constants(x, limbMatMulParams{cols: uint32(o.W.Cols), rows: uint32(o.Rows), xStride: uint32(or(o.XStride, o.W.Cols))})
 	for _, m := range all {
 		more(x, limbPartParams{rows: uint32(m.W.Rows), yStride: uint32(or(m.YStride, m.W.Rows)), first: uint32(groups), biased: uint32(flag(!m.Bias.IsZero()))})
-		groups += ceil(ceil(m.W.Rows, limbTile), each)
+		groups += ceil(m.W.Rows, each)
 	}
 	return groups
 }
 
 // limbExperts launches a product of experts' jobs. r has all rows that there may be.
 func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
-	d, tiles, cols := limbDefines(f, b.wide[which]), ceil(int(p.wRows), limbTile), int(p.wCols)
-	warps := limbSlices(f, cols) * (1 + flag(gated)) // the gates' and the ups'
-	made := x.findLimbs(&r, cols, d[1])
+	d, cols := x.limbFormat(f, b.wide[which], false), int(p.wCols)
+	made := x.findLimbs(&r, cols, d)
 	wanted := limbShape{xrows: limbFew, tiles: 1, split: made || b.o.Rows > 2}
 	if b.xrows > limbFew {
-		// what they leave for the others fits into 48 KiB
-		wanted = limbShape{xrows: limbMany, tiles: 1 + flag(warps <= 8), split: true}
+		wanted = limbShape{xrows: limbJob, tiles: 2, staged: true, split: true}
 	}
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols, more: [4]int{flag(gated), b.biased, b.clamped, which},
 		rows: b.xrows, wanted: wanted, made: made})
 	if s.split && !made {
 		x.splitLimbs(b.o, d, &r, cols)
-		x.made = madeLimbs{} // their place is taken
 	}
 	x.beginKernel(b.o, k)
 	x.expertLists(b)
 	x.limbRows(&r)
 	x.views(out)
 	constants(x, p)
-	x.end(32*warps, ceil(tiles, s.tiles), b.n)
+	warps, rows := s.group(1+flag(gated), limbSlices(f, cols)) // the gates' and the ups'
+	x.end(32*warps, ceil(int(p.wRows), rows), b.n)
 }

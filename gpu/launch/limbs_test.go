@@ -76,6 +76,36 @@ func TestLimbChoice(t *testing.T) {
 	}
 }
 
+// On a GPU that is small for them, or for matrices that are large, many rows are staged: a threadgroup
+// has tiles for each of its warps.
+func TestLimbsStaged(t *testing.T) {
+	for _, c := range []struct {
+		processors, out, rows int
+		staged                string
+		groups                [3]int
+		threads               int
+	}{
+		{1, 64, 64, "1", [3]int{1, 2, 1}, 128},
+		{1, 400, 33, "1", [3]int{4, 2, 1}, 128},
+		{1, 400, 32, "0", [3]int{13, 1, 1}, 256},
+		{1, 48, 64, "0", [3]int{2, 2, 1}, 256},
+		{132, 5120, 96, "0", [3]int{160, 3, 1}, 256},
+		{132, 5120, 128, "1", [3]int{40, 4, 1}, 128},
+	} {
+		f := &fake{limbs: true, processors: c.processors}
+		d := openFake(t, f)
+		v, q := newBuffer(t, d, 1<<24), newQueue(t, d)
+		w := gpu.Matrix{Rows: c.out, Cols: 4096, Format: quant.Affine(4, 64), Weight: v, Scales: v, Biases: v}
+		cmds := new(gpu.Commands)
+		gpu.Encode(cmds, gpu.MatMul{W: w, X: v.Floats(1 << 20), Y: v.Floats(1 << 21), Rows: c.rows})
+		all := launchedBy(t, f, cmds, q)
+		l := &all[len(all)-1]
+		if got := defined(l, "STAGED"); got != c.staged || l.Groups != c.groups || l.Threads != c.threads {
+			t.Errorf("%d processors, %d rows of X and %d of W: staged %s, %v threadgroups of %d threads, want %s, %v of %d", c.processors, c.rows, c.out, got, l.Groups, l.Threads, c.staged, c.groups, c.threads)
+		}
+	}
+}
+
 // Products of the same rows that follow one another share their limbs; an operation between them,
 // other rows or another group end that.
 func TestSplitOnce(t *testing.T) {
@@ -121,7 +151,7 @@ func TestLimbExperts(t *testing.T) {
 	}{
 		{1, p4, p4, p4, "[expert_jobs limbs_experts 8 limbs_experts 8]", 1},
 		{5, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]", 2},
-		{70, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 32 limbs_split limbs_experts 32]", 3},
+		{70, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 48 limbs_split limbs_experts 48]", 2},
 		{2, p4, q8, p4, "[expert_jobs limbs_experts 8 limbs_experts 8 experts_swiglu 1 limbs_experts 8]", 2},
 		{70, p4, p4, quant.Format{}, "[expert_jobs limbs_split limbs_experts 8 experts_product 8]", 9},
 	} {
@@ -179,7 +209,7 @@ func TestSplitOnceForExperts(t *testing.T) {
 		want        string
 	}{
 		"shared":        {group: 64, rows: 9, want: "[limbs_split limbs_matmul 16 route_jobs limbs_experts 8 limbs_split limbs_experts 8]"},
-		"40 rows":       {group: 64, rows: 40, want: "[limbs_split limbs_matmul 32 route expert_jobs limbs_experts 32 limbs_split limbs_experts 32]"},
+		"40 rows":       {group: 64, rows: 40, want: "[limbs_split limbs_matmul 32 route expert_jobs limbs_experts 48 limbs_split limbs_experts 48]"},
 		"few rows":      {group: 64, rows: 4, want: "[limbs_matmul 4 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
 		"another group": {group: 32, rows: 9, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
 		"other rows":    {group: 64, rows: 9, other: true, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},

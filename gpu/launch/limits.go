@@ -22,12 +22,15 @@ type limits struct {
 	fewGroups int
 	// wideTiles: with more tiles of matrices than this a warp has two, which share the limbs.
 	wideTiles int
+	// stagedTiles: with more tiles of matrices times 32 rows than this there are enough threadgroups
+	// whose warps do not share the inputs of a tile.
+	stagedTiles int
 }
 
 // limitsOf returns the limits of a GPU with n processors: they grow with it.
 func limitsOf(n int) limits {
 	of := func(measured int) int { return max(1, (measured*n+measuredProcessors/2)/measuredProcessors) }
-	return limits{enoughSpans: of(224), fewGroups: of(112), wideTiles: of(400)}
+	return limits{enoughSpans: of(224), fewGroups: of(112), wideTiles: of(400), stagedTiles: of(1056)}
 }
 
 // limitsFor returns the limits of a back end's device.

@@ -14,13 +14,13 @@ func TestLimits(t *testing.T) {
 		processors int
 		want       limits
 	}{
-		{1, limits{2, 1, 3}},
-		{82, limits{139, 70, 248}},   // an RTX 3090
-		{108, limits{183, 92, 327}},  // an A100
-		{128, limits{217, 109, 388}}, // an RTX 4090
-		{132, limits{224, 112, 400}}, // an H200
-		{148, limits{251, 126, 448}}, // a B200
-		{170, limits{288, 144, 515}}, // an RTX 5090
+		{1, limits{2, 1, 3, 8}},
+		{82, limits{139, 70, 248, 656}},    // an RTX 3090
+		{108, limits{183, 92, 327, 864}},   // an A100
+		{128, limits{217, 109, 388, 1024}}, // an RTX 4090
+		{132, limits{224, 112, 400, 1056}}, // an H200
+		{148, limits{251, 126, 448, 1184}}, // a B200
+		{170, limits{288, 144, 515, 1360}}, // an RTX 5090
 	} {
 		if got := limitsOf(c.processors); got != c.want {
 			t.Errorf("%d processors: %v, want %v", c.processors, got, c.want)

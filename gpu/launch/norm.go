@@ -56,9 +56,9 @@ func (x *encoder) endNorm(s normShape, vectors int) {
 
 func (x *encoder) rmsNorm(o *gpu.RMSNorm) {
 	s, l := normShapeOf(o.Dim), x.normLimbs(o, 1)
-	x.begin(o, "rms_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o)), l.group)
+	x.begin(o, "rms_norm", flag(!o.W.IsZero()), s.team, s.quads, flag(wideNorm(o)), l[0].group, l[1].group)
 	x.views(o.X, o.W, o.Y)
-	x.limbsOf(&l, o.Y)
+	x.makeLimbs(&l, o.Y)
 	constants(x, normParamsOf(o))
 	x.endNorm(s, o.Vectors)
 }

@@ -148,7 +148,7 @@ func (x *encoder) jobTables(rows, topK, experts int, limbs bool) (t jobTables) {
 	pairs := rows * topK
 	switch { // how many pairs an expert has is not known here: assume that all are picked alike
 	case limbs && rows > limbFew && pairs > limbFew*experts:
-		t.xrows = limbMany
+		t.xrows = limbJob
 	case limbs: // jobs with fewer cost less
 		t.xrows = min(rows, limbFew)
 	default:

@@ -27,10 +27,12 @@ type Config struct {
 	// Name is one of Names; "" means auto. A number may follow cuda, for one of several GPUs, or
 	// several numbers, for GPUs that each compute some of a model's layers: "cuda:1", "cuda:0,1".
 	// The emulator has as many devices as are asked for.
-	Name        string
-	Threads     int    // of the processor; 0 means the cores this process may use
-	Pin         bool   // of the processor: its threads are bound to cores
-	Activations string // of the processor: "int8" (also "") or "f32"
+	Name    string
+	Threads int  // of the processor; 0 means the cores this process may use
+	Pin     bool // of the processor: its threads are bound to cores
+	// Activations is how inputs of products with quantised matrices are held: gpu.ActivationsInt8 or
+	// gpu.ActivationsF32. "" means int8 on the processor and f32 on a GPU.
+	Activations string
 	Kernels     string // what KernelsVariable says, one of host.Variants; "" means the best
 	// CUDA says where the driver and the compiler are. CacheDir and Logger of it are set by Open.
 	CUDA cuda.Config
@@ -65,7 +67,15 @@ func Open(c Config) (gpu.Device, error) {
 	if list == nil {
 		list = []int{0}
 	}
-	switch Kind(c.Name) {
+	kind := Kind(c.Name)
+	switch kinds := []string{gpu.ActivationsInt8, gpu.ActivationsF32}; {
+	case c.Activations == "":
+	case !slices.Contains(kinds, c.Activations):
+		return nil, &ConfigError{fmt.Errorf("there are no activations %q; available: %s", c.Activations, strings.Join(kinds, ", "))}
+	case c.Activations == gpu.ActivationsInt8 && (kind == "metal" || kind == "emu"):
+		return nil, &ConfigError{fmt.Errorf("the device %s has no products with activations %s; the devices host and cuda do", kind, c.Activations)}
+	}
+	switch kind {
 	case "", "auto":
 		return c.auto()
 	case "cuda":
@@ -122,13 +132,8 @@ func (c *Config) host() (gpu.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := host.Config{Threads: c.Threads, Pin: c.Pin, Variant: variant}
-	switch kinds := []string{"", host.Int8.String(), host.F32.String()}; {
-	case !slices.Contains(kinds, c.Activations):
-		return nil, &ConfigError{fmt.Errorf("there are no activations %q; available: %s", c.Activations, strings.Join(kinds[1:], ", "))}
-	case c.Activations != host.F32.String():
-		h.Activations = host.Int8
-	default:
+	h := host.Config{Threads: c.Threads, Pin: c.Pin, Variant: variant, Activations: host.Int8}
+	if c.Activations == gpu.ActivationsF32 {
 		h.Activations = host.F32
 	}
 	if err := h.Validate(); err != nil {
@@ -141,6 +146,7 @@ func (c *Config) host() (gpu.Device, error) {
 func (c *Config) cuda(number int) (gpu.Device, error) {
 	g := c.CUDA
 	g.Ordinal, g.CacheDir, g.Logger = number, c.cache("cuda"), c.Logger
+	g.Rounded = c.Activations == gpu.ActivationsInt8
 	g.Ahead = min(max(1, runtime.NumCPU()/4), 4)
 	d, err := cuda.Open(g)
 	if err != nil {

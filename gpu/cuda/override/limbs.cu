@@ -9,7 +9,7 @@
 // rows, changes nothing. What is rounded is done by the same instructions in the same order in all
 // kernels here:
 //
-//   d      = a·2^-6 + (b·2^-14 + c·2^-22)       a, b, c the limbs' sums
+//   d      = a·2^-6 + (256·b + c)·2^-22         a, b, c the limbs' sums, the bracket rounded first
 //   term   = fma(scale, d, bias·n)              n = 2^-22·Σn
 //   slice  = fma(2^e, term, slice)              over the groups of a slice, ascending
 //   result = (slice_0 + slice_1) + …            over the slices, whose number follows from the matrix, see product.cu
@@ -17,9 +17,13 @@
 // The largest input of a group below 2^-105 counts as that, and what is then below 2^-128 as 0; a
 // group with an input that is not finite makes the row's results NaN.
 //
+// ROUNDED 1 has one limb: n = rint(x/s), where s = max|x|/127 as the host has it (gpu.MatMul). Then
+// s stands in place of 2^e above, d is the sum of its products, and n the sum of the limbs. A group
+// whose largest input is below 127·2^-126 counts as zeros.
+//
 // #define lines: BITS 2, 4 or 8, GROUP 32, 64 or 128, LAYOUT 0 rows or 1 panels of 16 rows
-// (model/quant), WIDE 1 where operands' places allow vectors to be loaded. It needs the integer
-// tensor cores of sm_80.
+// (model/quant), WIDE 1 where operands' places allow vectors to be loaded, ROUNDED. It needs the
+// integer tensor cores of sm_80.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -42,9 +46,15 @@ typedef unsigned long long u64;
 #define CHUNK_WORDS (CHUNK * BITS / 32)
 #define GROUP_WORDS (GROUP * BITS / 32)
 
-// A row's limbs in memory: for each group the upper, the middle and the lower bytes of its inputs.
-// Beside them for each group 2^e and n.
-#define RECORD (3 * GROUP)
+#if ROUNDED
+#define LIMBS 1
+#else
+#define LIMBS 3
+#endif
+
+// A row's limbs in memory: for each group the upper, the middle and the lower bytes of its inputs,
+// or the one that there is. Beside them for each group 2^e, or s, and n.
+#define RECORD (LIMBS * GROUP)
 
 struct Weights {
   const u8* codes;
@@ -74,8 +84,8 @@ struct Codes {
 };
 
 struct Limbs {
-  u32 v[3][CHUNKS][PIECES];  // upper, middle, lower
-  float scale, sum;          // 2^e, n
+  u32 v[LIMBS][CHUNKS][PIECES];  // upper, middle, lower
+  float scale, sum;              // 2^e or s, n
 };
 
 FN float f32(u32 bits) { return __uint_as_float(bits); }
@@ -203,8 +213,13 @@ FN void split(Limbs& b, const float* x, u32 t, bool there) {
   }
   most = max(most, __shfl_xor_sync(ALL, most, 1));
   most = max(most, __shfl_xor_sync(ALL, most, 2));
+#if ROUNDED
+  const bool none = most < 0x03fe0000u;  // 127·2^-126
+  const float s = none ? 1.0f : f32(most) / 127.0f;
+#else
   const u32 exponent = most >> 23, e = min(max(exponent, 22u), 254u);  // by 127 more than it is
   const float up = f32((276u - e) << 23);
+#endif
   int sum = 0;
 #pragma unroll
   for (u32 k = 0; k < CHUNKS; k++) {
@@ -213,27 +228,40 @@ FN void split(Limbs& b, const float* x, u32 t, bool there) {
       u32 n[4];
 #pragma unroll
       for (u32 j = 0; j < 4; j++) {
+#if ROUNDED
+        const int q = __float2int_rn(v[k][4u * i + j] / s);
+#else
         const int q = min(__float2int_rn(v[k][4u * i + j] * up), 0x7fffff);
+#endif
         sum += q;
         n[j] = (u32)q;
       }
+#if ROUNDED
+      b.v[0][k][i] = __byte_perm(__byte_perm(n[0], n[1], 0x0040), __byte_perm(n[2], n[3], 0x0040), 0x5410);
+#else
       const u32 low01 = __byte_perm(n[0], n[1], 0x5140), low23 = __byte_perm(n[2], n[3], 0x5140);
       b.v[0][k][i] = __byte_perm(__byte_perm(n[0], n[1], 0x0062), __byte_perm(n[2], n[3], 0x0062), 0x5410);
       b.v[1][k][i] = __byte_perm(low01, low23, 0x7632);
       b.v[2][k][i] = __byte_perm(low01, low23, 0x5410);
+#endif
     }
   }
   sum += __shfl_xor_sync(ALL, sum, 1);
   sum += __shfl_xor_sync(ALL, sum, 2);
+#if ROUNDED
+  b.scale = most >= 0x7f800000u ? f32(0x7fc00000u) : none ? 0.0f : s;
+  b.sum = (float)sum;
+#else
   b.scale = exponent == 255u ? f32(0x7fc00000u) : f32(e << 23);
   b.sum = (float)sum * 2.384185791015625e-07f;
+#endif
 }
 
 // Reads a lane's part of the limbs of a row's group; record is in any memory. Unless it is there,
 // they are zeros.
 FN void fetch(Limbs& b, const u8* record, u32 t, bool there) {
 #pragma unroll
-  for (u32 l = 0; l < 3; l++) {
+  for (u32 l = 0; l < LIMBS; l++) {
 #pragma unroll
     for (u32 k = 0; k < CHUNKS; k++) {
       const u8* p = record + l * GROUP + k * CHUNK + 4u * PIECES * t;
@@ -249,36 +277,47 @@ FN void fetch(Limbs& b, const u8* record, u32 t, bool there) {
 }
 
 // The sums of 16 rows' codes times the limbs of 8 columns: a lane has those of rows g and g+8 with
-// columns 2t and 2t+1. They begin as the bits of a float, so that adding up integers counts up its
-// significand: no conversion is needed, and limbs' weights are the exponents.
+// columns 2t and 2t+1. Those of upper limbs, or of the one that there is, begin as the bits of a
+// float, so that adding up integers counts up its significand: no conversion is needed. Middle and
+// lower ones together are below 2^31.
 struct Sums {
-  u32 v[3][4];
+  u32 v[LIMBS][4];
 };
-#define UPPER 0x48400000u   // 1.5·2^17: units of 2^-6, both signs
-#define MIDDLE 0x44000000u  // 2^9: units of 2^-14
-#define LOWER 0x40000000u   // 2: units of 2^-22
+#if ROUNDED
+#define BEGIN 0x4b400000u  // 1.5·2^23: units of 1, both signs
+#else
+#define BEGIN 0x48400000u  // 1.5·2^17: units of 2^-6, both signs
+#endif
 
-FN void clear(Sums& d) {
-#pragma unroll
-  for (u32 i = 0; i < 4; i++) d.v[0][i] = UPPER, d.v[1][i] = MIDDLE, d.v[2][i] = LOWER;
-}
-
-// Adds the products of a group, with the limbs of the columns for which mask is all ones.
+// Adds the products of a group, with the limbs of the columns for which mask is all ones. START 1
+// begins the sums, 0 adds to them.
+template <int START>
 FN void multiply(Sums& d, const Codes& c, const Limbs& b, u32 mask, u32 t) {
 #pragma unroll
   for (u32 k = 0; k < CHUNKS; k++) {
 #pragma unroll
     for (u32 m = 0; m < PIECES; m += 2) {
       const u32 a0 = piece(c.w[k][0], m, t), a1 = piece(c.w[k][1], m, t), a2 = piece(c.w[k][0], m + 1, t), a3 = piece(c.w[k][1], m + 1, t);
-      mma_signed(d.v[0], a0, a1, a2, a3, b.v[0][k][m] & mask, b.v[0][k][m + 1] & mask);
-      mma_unsigned(d.v[1], a0, a1, a2, a3, b.v[1][k][m] & mask, b.v[1][k][m + 1] & mask);
-      mma_unsigned(d.v[2], a0, a1, a2, a3, b.v[2][k][m] & mask, b.v[2][k][m + 1] & mask);
+      Sums from = d;
+      if (START && k == 0 && m == 0) {
+#pragma unroll
+        for (u32 i = 0; i < 4 * LIMBS; i++) from.v[i / 4][i % 4] = i < 4 ? BEGIN : 0;
+      }
+      mma_signed(d.v[0], from.v[0], a0, a1, a2, a3, b.v[0][k][m] & mask, b.v[0][k][m + 1] & mask);
+#if !ROUNDED
+      mma_unsigned(d.v[1], from.v[1], a0, a1, a2, a3, b.v[1][k][m] & mask, b.v[1][k][m + 1] & mask);
+      mma_unsigned(d.v[2], from.v[2], a0, a1, a2, a3, b.v[2][k][m] & mask, b.v[2][k][m + 1] & mask);
+#endif
     }
   }
 }
 
 FN float term(const Sums& d, u32 i, float scale, float bias, float sum) {
-  const float v = (f32(d.v[0][i]) - 196608.0f) + ((f32(d.v[1][i]) - 512.0f) + (f32(d.v[2][i]) - 2.0f));
+#if ROUNDED
+  const float v = f32(d.v[0][i]) - 12582912.0f;
+#else
+  const float v = fmaf(__int2float_rn((int)(d.v[1][i] * 256u + d.v[2][i])), 2.384185791015625e-07f, f32(d.v[0][i]) - 196608.0f);
+#endif
   return fmaf(scale, v, bias * sum);
 }
 

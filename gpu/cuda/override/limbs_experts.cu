@@ -1,10 +1,15 @@
 // GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), the first half of the warps has the gates, the
 // other the ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have
-// at most XROWS pairs, 8 or 32. BIASED: experts have biases. CLAMPED: gates and ups are bounded, as
-// in shaders/experts.metal. Grid: TILES tiles, jobs.
+// at most XROWS pairs, 8, or 48 if they are STAGED, see staged.cu. BIASED: experts have biases.
+// CLAMPED: gates and ups are bounded, as in shaders/experts.metal. Grid: BLOCK_ROWS rows, jobs.
 #define KINDS (1 + GATED)
-#define RESIDENT (XROWS > 8 ? 8 * (3 - TILES) : 24)
+#include "slices.cu"
+#if STAGED
+#include "staged.cu"
+#else
+#define RESIDENT 24
 #include "product.cu"
+#endif
 
 // The two factors of a gated unit, see gpu.Clamp: CLAMPED 1 bounds gates before their activation, 2
 // after it. What is above the limit is compared, so that a NaN stays one.
@@ -28,33 +33,28 @@ FN float up_factor(float u, const ExpertParams& p) {
 #endif
 }
 
-// A job of at most N·C pairs.
-template <int N, int C>
-FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, const Rows& all, float* y, const ExpertParams& p) {
-  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, groups = GROUPS, first = blockIdx.x * TILES * 16u;
+// The tiles of a warp: of the first half of the warps the gates', of the other the ups'.
+FN void tiles_of(Tile (&tiles)[TILES], const ExpertWeights& e, const ExpertParams& p) {
+  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, first = blockIdx.x * BLOCK_ROWS + (STAGED ? warp % (WARPS / KINDS) * TILES * 16u : 0u);
 #if GATED
-  const Weights& w = warp < SLICES ? e.gate : e.up;
+  const Weights& w = warp < WARPS / 2 ? e.gate : e.up;
 #else
   const Weights& w = WHICH == 0 ? e.gate : WHICH == 1 ? e.up : e.down;
 #endif
-  Tile tiles[TILES];
 #pragma unroll
   for (u32 m = 0; m < TILES; m++) tiles[m] = tile_of(w, first + 16u * m, p.w_rows, INPUTS, lane);
-  Rows rows[C];
-#pragma unroll
-  for (u32 c = 0; c < C; c++) {
-    const u64 mine = pairs[job.first + min(8u * c + (lane >> 2) % N, job.count - 1u)] / p.divide;
-    rows[c] = Rows{all.x + mine * p.x_stride, all.limbs + mine * groups * RECORD, all.sums + mine * groups};
-  }
-  product<N, C>(part, tiles, rows, warp % SLICES);
-  for (u32 i = threadIdx.x; i < N * C * TILES * 16u; i += 32u * WARPS) {
-    const u32 o = first + i % (TILES * 16u), v = i / (TILES * 16u);
+}
+
+// Writes what product left for the first so many pairs of a job.
+FN void store_job(const float* memory, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, u32 most, float* y, const ExpertParams& p) {
+  for (u32 i = threadIdx.x; i < most * BLOCK_ROWS; i += 32u * WARPS) {
+    const u32 at = i % BLOCK_ROWS, o = blockIdx.x * BLOCK_ROWS + at, v = i / BLOCK_ROWS;
     if (o >= p.w_rows || v >= job.count) continue;
-    float r = sum_slices(part, 0, SLICES, i);
+    float r = result(memory, 0, v, at);
 #if BIASED && GATED
-    r = gate_factor(r + e.gate_bias[o], p) * up_factor(sum_slices(part, SLICES, SLICES, i) + e.up_bias[o], p);
+    r = gate_factor(r + e.gate_bias[o], p) * up_factor(result(memory, 1, v, at) + e.up_bias[o], p);
 #elif GATED
-    r = gate_factor(r, p) * up_factor(sum_slices(part, SLICES, SLICES, i), p);
+    r = gate_factor(r, p) * up_factor(result(memory, 1, v, at), p);
 #elif BIASED
     r += (WHICH == 0 ? e.gate_bias : WHICH == 1 ? e.up_bias : e.down_bias)[o];
 #endif
@@ -62,23 +62,63 @@ FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const 
   }
 }
 
+#if STAGED
+// The rows of X of a job's pairs; past the last, that again.
+struct JobRows {
+  const u32* pairs;
+  u32 count, divide;
+  FN u64 operator()(u32 r) const { return pairs[min(r, count - 1u)] / divide; }
+};
+#define MEMORY STAGED_FLOATS
+
+// A job of at most C times 8 pairs.
+template <int C>
+FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, const Rows& all, float* y, const ExpertParams& p) {
+  Tile tiles[TILES];
+  tiles_of(tiles, e, p);
+  product<C>(part, tiles, all, JobRows{pairs + job.first, job.count, p.divide});
+  store_job(part, e, job, pairs, 8 * C, y, p);
+}
+#else
+#define MEMORY (WARPS * PART)
+
+// A job of at most N·C pairs.
+template <int N, int C>
+FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, const Rows& all, float* y, const ExpertParams& p) {
+  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5;
+  Tile tiles[TILES];
+  tiles_of(tiles, e, p);
+  Rows rows[C];
+#pragma unroll
+  for (u32 c = 0; c < C; c++) {
+    const u64 mine = pairs[job.first + min(8u * c + (lane >> 2) % N, job.count - 1u)] / p.divide;
+    rows[c] = Rows{all.x + mine * p.x_stride, all.limbs + mine * GROUPS * RECORD, all.sums + mine * GROUPS};
+  }
+  product<N, C>(part, tiles, rows, warp % SLICES);
+  store_job(part, e, job, pairs, N * C, y, p);
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_experts(const ExpertWeights* experts, const ExpertJob* jobs, const u32* pairs,
                                                                                const float* x, const u8* limbs, const float2* sums, float* y,
                                                                                ExpertParams p) {
-  __shared__ float part[WARPS * PART];
+  __shared__ float part[MEMORY];
   begin();
   const ExpertJob job = jobs[blockIdx.y];
   const ExpertWeights& e = experts[job.expert];
   const Rows all = {x, limbs, sums};
   if (job.count == 0) return;
-#if XROWS == 8
+#if STAGED
+  if (job.count <= 8) job_of<1>(part, e, job, pairs, all, y, p);
+  else if (job.count <= 16) job_of<2>(part, e, job, pairs, all, y, p);
+  else if (job.count <= 24) job_of<3>(part, e, job, pairs, all, y, p);
+  else if (job.count <= 32) job_of<4>(part, e, job, pairs, all, y, p);
+  else if (job.count <= 40) job_of<5>(part, e, job, pairs, all, y, p);
+  else job_of<6>(part, e, job, pairs, all, y, p);
+#else
   if (job.count == 1) job_of<1, 1>(part, e, job, pairs, all, y, p);
   else if (job.count == 2) job_of<2, 1>(part, e, job, pairs, all, y, p);
   else if (job.count <= 4) job_of<4, 1>(part, e, job, pairs, all, y, p);
   else job_of<8, 1>(part, e, job, pairs, all, y, p);
-#else
-  if (job.count <= 8) job_of<8, 1>(part, e, job, pairs, all, y, p);
-  else if (job.count <= 16) job_of<8, 2>(part, e, job, pairs, all, y, p);
-  else job_of<8, 4>(part, e, job, pairs, all, y, p);
 #endif
 }

@@ -4,7 +4,7 @@
 struct SplitParams {
   u32 rows, cols, x_stride, pad;
 };
-// limbs[row][group] is a RECORD, sums[row][group] 2^e and n. 4 threads have a group.
+// limbs[row][group] is a RECORD, sums[row][group] 2^e or s, and n. 4 threads have a group.
 extern "C" __global__ void __launch_bounds__(256) limbs_split(const float* x, u8* limbs, float2* sums, SplitParams p) {
   begin();
   const u32 i = (blockIdx.x * 256u + threadIdx.x) >> 2, t = threadIdx.x & 3u, groups = p.cols / GROUP, n = p.rows * groups;
@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(256) limbs_split(const float* x, u8
   split(b, x + (u64)row * p.x_stride + group * GROUP, t, true);
   if (i >= n) return;
 #pragma unroll
-  for (u32 l = 0; l < 3; l++) {
+  for (u32 l = 0; l < LIMBS; l++) {
 #pragma unroll
     for (u32 k = 0; k < CHUNKS; k++) {
 #pragma unroll

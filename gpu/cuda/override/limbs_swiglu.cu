@@ -4,6 +4,7 @@
 #define TILES 1
 #define KINDS 2
 #define RESIDENT 16
+#include "slices.cu"
 #include "product.cu"
 #include "parts.cu"
 
@@ -25,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_swiglu(co
   for (u32 i = threadIdx.x; i < XROWS * 16u; i += 32u * WARPS) {
     const u32 o = first + i % 16u, r = row + i / 16u;
     if (o < rows_of_matrix && r < p.rows) {
-      const float gate = sum_slices(results, 0, SLICES, i), up = sum_slices(results, SLICES, SLICES, i);
+      const float gate = result(results, 0, i / 16u, i % 16u), up = result(results, 1, i / 16u, i % 16u);
       y0[(u64)r * p.part[0].y_stride + o] = gate;
       y1[(u64)r * p.part[1].y_stride + o] = up;
       y[(u64)r * rows_of_matrix + o] = silu(gate) * up;

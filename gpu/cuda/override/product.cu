@@ -1,6 +1,5 @@
 // Products of tiles of matrices with rows. A warp has TILES tiles of 16 rows of a matrix in one
-// slice of their inputs, a threadgroup of WARPS warps all slices. INPUTS is the matrix's columns: a
-// slice's length is known then, and what no slice needs is not there.
+// slice of their inputs, a threadgroup of WARPS warps all slices.
 //
 // A tensor core instruction multiplies 8 columns. With N < 8 rows of X they are N rows in each of
 // 8/N groups, so that a pass takes 8/N groups and converts, scales and adds up once; in the pass
@@ -9,21 +8,9 @@
 //
 // #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split
 // has made; XROWS, the most rows of a threadgroup.
-#include "limbs.cu"
 
-// Rows of X: where lanes find row r.
-struct Rows {
-  const float* x;
-  const u8* limbs;
-  const float2* sums;
-};
-
-#define GROUPS (INPUTS / GROUP)
-#define SLICES_MOST ((GROUPS + 7) / 8 < 8 ? (GROUPS + 7) / 8 : 8)
-// groups of a slice, the last may have fewer
-#define EACH ((GROUPS + SLICES_MOST - 1) / SLICES_MOST)
-#define SLICES ((GROUPS + EACH - 1) / EACH)
 #define WARPS (SLICES * KINDS)  // KINDS of matrices
+#define BLOCK_ROWS (TILES * 16)
 
 // How many groups ahead of those that are multiplied a tile's codes are loaded, and how many warps
 // are to share a processor: what registers hold keeps memory at work. docs/experiments.md has the
@@ -73,7 +60,7 @@ template <int N>
 FN void add_pass(float (&acc)[TILES][2][2], const Sums (&d)[TILES], const Limbs& b, const Heights& h, u32 base, u32 left, u32 lane) {
   const u32 t = lane & 3u, group = base + 2u * t / N;
   const bool here = group < left, next = group + 1u < left;
-  // 2^e and n of my two columns.
+  // 2^e or s, and n, of my two columns.
   const float e0 = __shfl_sync(ALL, b.scale, 8u * t), e1 = __shfl_sync(ALL, b.scale, 8u * t + 4u);
   const float n0 = __shfl_sync(ALL, b.sum, 8u * t), n1 = __shfl_sync(ALL, b.sum, 8u * t + 4u);
 #pragma unroll
@@ -128,14 +115,13 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
         else if (more) load_limbs<N>(then, rows[0], from + step, left, lane);
         Sums d[TILES];
 #pragma unroll
-        for (u32 m = 0; m < TILES; m++) clear(d[m]);
-#pragma unroll
         for (u32 i = from; i < from + step; i++) {
           if (i >= EACH) break;
           const u32 mask = N == 8 || mine == i - from ? ALL : 0u;
 #pragma unroll
           for (u32 m = 0; m < TILES; m++) {
-            multiply(d[m], codes[m][i % AHEAD], now, mask, t);
+            if (i == from) multiply<1>(d[m], codes[m][i % AHEAD], now, mask, t);
+            else multiply<0>(d[m], codes[m][i % AHEAD], now, mask, t);
             if (c + 1 == C && i + AHEAD < EACH) load_codes(codes[m][i % AHEAD], tiles[m], i + AHEAD, i + AHEAD < left);
           }
         }
@@ -196,9 +182,10 @@ FN void product(float* part, Tile (&tiles)[TILES], Rows (&rows)[C], u32 slice_of
   __syncthreads();
 }
 
-// The sum of slices from warp first on, at place i of their parts.
-FN float sum_slices(const float* part, u32 first, u32 slices, u32 i) {
-  float sum = part[first * PART + i];
-  for (u32 k = 1; k < slices; k++) sum += part[(first + k) * PART + i];
+// The sum of the slices that product left for row v of X and row o, below BLOCK_ROWS, of a matrix.
+FN float result(const float* part, u32 kind, u32 v, u32 o) {
+  const float* at = part + kind * SLICES * PART + v * BLOCK_ROWS + o;
+  float sum = at[0];
+  for (u32 k = 1; k < SLICES; k++) sum += at[k * PART];
   return sum;
 }

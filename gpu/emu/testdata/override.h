@@ -26,6 +26,7 @@ MSL_FN float4 make_float4(float a, float b, float c, float d) { return float4(a,
 MSL_FN int __float2int_rn(float x) {
   return x != x ? 0 : x >= 2147483648.0f ? 2147483647 : x < -2147483648.0f ? -2147483647 - 1 : int(rint(x));
 }
+MSL_FN float __int2float_rn(int x) { return float(x); }
 MSL_FN unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
   const unsigned long both = (unsigned long)b << 32 | a;
   unsigned r = 0;
@@ -43,9 +44,13 @@ static __thread void* msl_own;
 MSL_FN void begin() {}
 MSL_FN unsigned load1(const unsigned* p, bool there) { return there ? *p : 0; }
 MSL_FN uint2 load2(const unsigned* p, bool there) { return there ? *(const uint2*)p : make_uint2(0, 0); }
+MSL_FN void copy16(void* to, const void* from) { __builtin_memcpy(to, from, 16); }
+MSL_FN void copy8(void* to, const void* from) { __builtin_memcpy(to, from, 8); }
+MSL_FN void copied_so_far() {}
+template <int N> static inline void wait_for_copies() {}
 // The lanes' parts of the matrices, as PTX's mma.m16n8k32 has them: of rows g and g+8, inputs 4t to
 // 4t+3 and those 16 further on; of column g; sums of columns 2t and 2t+1. g is lane/4, t lane%4.
-static inline void msl_mma(unsigned (&d)[4], uint4 a, uint2 b, bool with_sign) {
+static inline void msl_mma(unsigned (&d)[4], const unsigned (&c)[4], uint4 a, uint2 b, bool with_sign) {
   const msl_lanes<uint4> from = msl_x(a, __LINE__);
   uint4 rows[32];
   for (unsigned i = 0; i < 32; i++) rows[i] = from[i];
@@ -62,14 +67,14 @@ static inline void msl_mma(unsigned (&d)[4], uint4 a, uint2 b, bool with_sign) {
         sum += int(code) * (with_sign ? int(limb ^ 128u) - 128 : int(limb));
       }
     }
-    d[i] += unsigned(sum);
+    d[i] = c[i] + unsigned(sum);
   }
 }
-static inline void mma_signed(unsigned (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  msl_mma(d, uint4(a0, a1, a2, a3), uint2(b0, b1), true);
+static inline void mma_signed(unsigned (&d)[4], const unsigned (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  msl_mma(d, c, uint4(a0, a1, a2, a3), uint2(b0, b1), true);
 }
-static inline void mma_unsigned(unsigned (&d)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  msl_mma(d, uint4(a0, a1, a2, a3), uint2(b0, b1), false);
+static inline void mma_unsigned(unsigned (&d)[4], const unsigned (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  msl_mma(d, c, uint4(a0, a1, a2, a3), uint2(b0, b1), false);
 }
 
 // The entry of a kernel, and what the launch is told of its parameters: how many there are, and of
