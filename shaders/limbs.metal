@@ -61,17 +61,23 @@ inline void store_limbs(device uint* limbs, device float* sums, ulong record, fl
 #if ROUNDED
 #define ROUNDED_LANES (ROUNDED / 4u)  // that have a group, next to each other
 
+// x/s rounded to the nearest, where by is 1/s: a product, its error, and the error's share.
+inline float quotient(float x, float s, float by) {
+  const float q = x * by;
+  return fma(fma(-q, s, x), by, q);
+}
+
 // Writes the one limb of each of a lane's 4 numbers, and one lane of a group its scale and sum, as
 // store_limbs does.
 inline void store_rounded(device uint* limbs, device float* sums, ulong record, float4 v, uint lane, bool live) {
   const uint most = most_bits(v, ROUNDED_LANES);
   const bool whole = most < 0x7f800000u, none = most < 0x03fe0000u;  // 127·2^-126
-  const float s = none || !whole ? 1.0f : as_type<float>(most) / 127.0f;
+  const float s = none || !whole ? 1.0f : as_type<float>(most) / 127.0f, by = 1.0f / s;
   int sum = 0;
   uint all = 0u;
 #pragma unroll
   for (uint c = 0; c < 4u; c++) {
-    const int q = whole ? int(rint(v[c] / s)) : 0;
+    const int q = whole ? int(rint(quotient(v[c], s, by))) : 0;
     sum += q;
     all |= (uint(q) & 255u) << 8u * c;
   }

@@ -187,6 +187,12 @@ FN u32 piece(const u32 (&w)[LANE_WORDS], u32 m, u32 t) {
 #endif
 }
 
+// x/s rounded to the nearest, where by is 1/s: a product, its error, and the error's share.
+FN float quotient(float x, float s, float by) {
+  const float q = x * by;
+  return fmaf(fmaf(-q, s, x), by, q);
+}
+
 // Makes limbs of a row's group, of which the 4 lanes with one lane/4 have a quarter each, see
 // CHUNK. Without it, they are of zeros.
 FN void split(Limbs& b, const float* x, u32 t, bool there) {
@@ -215,7 +221,7 @@ FN void split(Limbs& b, const float* x, u32 t, bool there) {
   most = max(most, __shfl_xor_sync(ALL, most, 2));
 #if ROUNDED
   const bool none = most < 0x03fe0000u;  // 127·2^-126
-  const float s = none ? 1.0f : f32(most) / 127.0f;
+  const float s = none ? 1.0f : f32(most) / 127.0f, by = 1.0f / s;
 #else
   const u32 exponent = most >> 23, e = min(max(exponent, 22u), 254u);  // by 127 more than it is
   const float up = f32((276u - e) << 23);
@@ -229,7 +235,7 @@ FN void split(Limbs& b, const float* x, u32 t, bool there) {
 #pragma unroll
       for (u32 j = 0; j < 4; j++) {
 #if ROUNDED
-        const int q = __float2int_rn(v[k][4u * i + j] / s);
+        const int q = __float2int_rn(quotient(v[k][4u * i + j], s, by));
 #else
         const int q = min(__float2int_rn(v[k][4u * i + j] * up), 0x7fffff);
 #endif

@@ -14,8 +14,8 @@
 #define PART (XROWS * TILES * 16)
 
 // A stage has the limbs of a group of the rows, and 2^e or s, and n, of each.
-#define STAGES 3
 #define STAGE (XROWS * (RECORD + 8))
+#define STAGES (3 * STAGE <= 48 << 10 ? 3 : 2)
 #define STAGED_FLOATS (STAGES * STAGE / 4 > WARPS * PART ? STAGES * STAGE / 4 : WARPS * PART)
 #define BLOCKS (RESIDENT / WARPS > 0 ? RESIDENT / WARPS : 1)
 
