@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -99,6 +100,27 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// Each step has its end and is judged, even if a look falls between the two.
+func TestSlowWhileSteps(t *testing.T) {
+	x, s := &tokens{log: record.NewLog(64 << 20)}, newSlow(Flight{Times: 5})
+	for range 200 {
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for range 200 {
+				x.token(80)
+			}
+		})
+		for range 10 {
+			s.look(x.log)
+		}
+		writer.Wait()
+		s.look(x.log)
+		if len(s.steps) != 0 {
+			t.Fatalf("of %d steps %d have no end", x.step, len(s.steps))
+		}
+	}
+}
+
 func dumps(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -139,13 +161,19 @@ func TestFlight(t *testing.T) {
 		t.Fatalf("there are %v, want two, %s the last", got, path)
 	}
 	rec := read(t, got[0])
-	if want := "the token at position 41 of sequence 7 (request 141) took 1s, 12.5 times the usual 80ms"; rec.Meta.Reason != want || rec.Meta.Program != "test" || len(rec.Requests) != 41 {
-		t.Errorf("reason %q of %d requests, want %q of 41", rec.Meta.Reason, len(rec.Requests), want)
+	// The recorder may look when the step is there and the token is not. Then the token is missed.
+	token, step := "the token at position 41 of sequence 7 (request 141) took 1s, 12.5 times the usual 80ms", "step 41 of 1 rows took 999ms, 12.6 times the usual 79ms"
+	missed := int64(2) // the next token and its step
+	if rec.Meta.Reason == step {
+		missed++
+	}
+	if rec.Meta.Reason != token && rec.Meta.Reason != step || rec.Meta.Program != "test" || len(rec.Requests) != 41 {
+		t.Errorf("reason %q of %d requests, want %q or %q of 41", rec.Meta.Reason, len(rec.Requests), token, step)
 	}
 	if rec := read(t, path); rec.Meta.Reason != "somebody asked" || len(rec.Requests) != 42 {
 		t.Errorf("reason %q, %d requests", rec.Meta.Reason, len(rec.Requests))
 	}
-	if s := r.Stats(); s.Dumps != 2 || s.Missed != 2 || said.String() != "" { // the token and its step
+	if s := r.Stats(); s.Dumps != 2 || s.Missed != missed || said.String() != "" {
 		t.Errorf("figures %+v, said %q", s, said)
 	}
 	if _, err := r.Dump(context.Background(), "too late"); !errors.Is(err, ErrClosed) {

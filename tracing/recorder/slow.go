@@ -33,6 +33,7 @@ const (
 type slow struct {
 	cfg    Flight
 	steps  map[uint64]record.Step // that have not ended
+	ends   []record.StepEnded     // of one look
 	usual  [kinds]usual
 	seen   struct{ requests, steps, ended record.Cursor }
 	reason string // of the worst among the new ones
@@ -44,7 +45,7 @@ type slow struct {
 type usual struct {
 	last   []int64 // a ring
 	next   int
-	median int64 // 0: not known; of the last look
+	median int64 // 0: not known; when the last look began, or when there were enough
 }
 
 func newSlow(f Flight) slow { return slow{cfg: f, steps: make(map[uint64]record.Step)} }
@@ -60,16 +61,17 @@ func (s *slow) look(l *record.Log) (reason string, n int) {
 			s.request(&all[i])
 		}
 	})
+	// A step is written before its end: read in the other order, no end is without its step.
+	s.ends = s.ends[:0]
+	l.StepsEnded.Read(&s.seen.ended, func(all []record.StepEnded) { s.ends = append(s.ends, all...) })
 	l.Steps.Read(&s.seen.steps, func(all []record.Step) {
 		for _, st := range all {
 			s.steps[st.Step] = st
 		}
 	})
-	l.StepsEnded.Read(&s.seen.ended, func(all []record.StepEnded) {
-		for _, e := range all {
-			s.ended(e)
-		}
-	})
+	for _, e := range s.ends {
+		s.ended(e)
+	}
 	if len(s.steps) > 1024 { // the ends of some were forgotten
 		clear(s.steps)
 	}
@@ -108,6 +110,9 @@ func (s *slow) ended(e record.StepEnded) {
 // judge compares what took ns with the bounds, and adds it to its kind.
 func (s *slow) judge(k kind, ns int64, what func() string) {
 	u := &s.usual[k]
+	if u.median == 0 {
+		u.settle()
+	}
 	usually := u.median
 	switch {
 	case s.cfg.After > 0 && ns > int64(s.cfg.After):
