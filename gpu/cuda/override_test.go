@@ -89,6 +89,20 @@ func TestGPUs(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Error(err)
 			}
+			rounding, err := newBackend(Config{Rounded: true}, f.driver(), func(int) (*compiler, error) { return fakeCompiler(new(int)), nil })
+			switch {
+			case !g.limbs && (err == nil || !strings.Contains(err.Error(), "inputs of 8 bits need a GPU of sm_80")):
+				t.Errorf("with inputs of 8 bits: %v", err)
+			case g.limbs && err != nil:
+				t.Error(err)
+			case g.limbs:
+				if !rounding.Rounds() || b.Rounds() || !strings.HasSuffix(rounding.Name(), ", int8)") {
+					t.Errorf("%s rounds: %v, by default %v", rounding.Name(), rounding.Rounds(), b.Rounds())
+				}
+				if err := rounding.Close(); err != nil {
+					t.Error(err)
+				}
+			}
 			f.rest()
 		})
 	}

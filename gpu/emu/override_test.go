@@ -125,8 +125,8 @@ func TestOverrides(t *testing.T) {
 	t.Run("aligned", func(t *testing.T) { gputest.RunAligned(t, d, 1) })
 }
 
-// They also round inputs to 8 bits, and what is launched for many rows is seen with few on a GPU that
-// is small.
+// They also round inputs to 8 bits, and what is launched for many rows is seen with few on a GPU
+// that is small.
 func TestOverridesOfOtherDevices(t *testing.T) {
 	thorough := testenv.Rounds(1, 1, 2) == 2
 	oneIn := testenv.Rounds(48, 48, 1)

@@ -109,8 +109,8 @@ func (c *testCase) kind() string {
 }
 
 // RunRounded tests the products of d, which is set to round their inputs to 8 bits as gpu.MatMul
-// says, where rounds says so. Run tests the other operations. A part of the cases will do where oneIn
-// is more than 1, see Run.
+// says, where rounds says so. Run tests the other operations. A part of the cases will do where
+// oneIn is more than 1, see Run.
 func RunRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) {
 	runCases(t, d, append(productCases(), roundedCases(rounds)...), oneIn, newRounded(rounds))
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, newSetup) })

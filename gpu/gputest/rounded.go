@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
-// Rounds reports whether a device that is set to round inputs of products to 8 bits does so where the
-// matrix is of a format.
+// Rounds reports whether a device that is set to round inputs of products to 8 bits does so where
+// the matrix is of a format.
 type Rounds func(f quant.Format) bool
 
 // held returns x as the device holds it when it multiplies it by w, and the error it may have when

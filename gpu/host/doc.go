@@ -45,14 +45,15 @@
 //
 //	float32(Σ code·q)·(scale·s) + bias·(s·Σq)
 //
-// as above, in lane b mod 8 for block b. A block of 256 has whole numbers as scales of its groups,
-// and minima, so that more of it is a sum of integers: each of eight lanes gets
+// as above, in lane b mod 8 for block b. A lane adds blocks in ascending order, and the lanes are
+// added as ((l0+l4)+(l2+l6))+((l1+l5)+(l3+l7)). A block of 256 has whole numbers as scales of its
+// groups, and minima, so that all of it is two sums of integers:
 //
 //	float32(Σ code·q·scale)·(d·s) - float32(Σ minimum·Σq)·(dmin·s)
 //
-// for its inputs, see blockArgs. A lane adds blocks in ascending order, and the lanes are added as
-// ((l0+l4)+(l2+l6))+((l1+l5)+(l3+l7)). All variants give the same bits. The AVX-512 variant has the
-// functions of AVX2, and NEON the portable ones.
+// see blockArgs. Blocks are added in ascending order. All variants give the same bits. The AVX-512
+// variant has functions of its own for stripes of 16 rows of W and for one row, and those of AVX2
+// for the rest; NEON has the portable ones.
 //
 // # Other matrices
 //

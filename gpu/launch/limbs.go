@@ -114,8 +114,8 @@ type limbShape struct {
 // stagedWarps is the warps of a threadgroup whose rows are staged.
 const stagedWarps = 4
 
-// group is how large a threadgroup is for so many matrices whose inputs have a number of slices: its
-// warps, and the rows of each matrix that it has.
+// group is how large a threadgroup is for so many matrices whose inputs have a number of slices:
+// its warps, and the rows of each matrix that it has.
 func (s *limbShape) group(matrices, slices int) (warps, rows int) {
 	if s.staged {
 		return stagedWarps, s.tiles * limbTile * stagedWarps / matrices

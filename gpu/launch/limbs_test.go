@@ -76,8 +76,8 @@ func TestLimbChoice(t *testing.T) {
 	}
 }
 
-// On a GPU that is small for them, or for matrices that are large, many rows are staged: a threadgroup
-// has tiles for each of its warps.
+// On a GPU that is small for them, or for matrices that are large, many rows are staged: a
+// threadgroup has tiles for each of its warps.
 func TestLimbsStaged(t *testing.T) {
 	for _, c := range []struct {
 		processors, out, rows int

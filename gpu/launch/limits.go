@@ -22,8 +22,8 @@ type limits struct {
 	fewGroups int
 	// wideTiles: with more tiles of matrices than this a warp has two, which share the limbs.
 	wideTiles int
-	// stagedTiles: with more tiles of matrices times 32 rows than this there are enough threadgroups
-	// whose warps do not share the inputs of a tile.
+	// stagedTiles: with more tiles of matrices times 32 rows than this there are enough
+	// threadgroups whose warps do not share the inputs of a tile.
 	stagedTiles int
 }
 

@@ -113,3 +113,43 @@ func TestLimbsOfAttention(t *testing.T) {
 		}
 	}
 }
+
+// Where the device rounds, a norm makes limbs of both kinds: those of the router, which is exact, and
+// the one of the experts. Each product is given its own.
+func TestLimbsOfBothKinds(t *testing.T) {
+	const dim, inner, experts, topK, rows = 256, 64, 4, 2, 9
+	f := &fake{limbs: true, rounds: true}
+	d := openFake(t, f)
+	v, q := newBuffer(t, d, 1<<23), newQueue(t, d)
+	matrix := func(rows, cols, bits int) gpu.Matrix {
+		return gpu.Matrix{Rows: rows, Cols: cols, Format: quant.Affine(bits, 64), Weight: v, Scales: v, Biases: v}
+	}
+	x, y, scores, picks, weights := v.Floats(1<<18), v.Floats(3<<18), v.Floats(1<<17), v.Floats(9<<16), v.Floats(10<<16)
+	cmds := new(gpu.Commands)
+	gpu.Encode(cmds, gpu.RMSNorm{X: x, Y: y, Vectors: rows, Dim: dim})
+	gpu.Encode(cmds, gpu.MatMul{W: matrix(experts, dim, 8), X: y, Y: scores, Rows: rows, Exact: true})
+	gpu.Encode(cmds, gpu.Route{Scores: scores, Picks: picks, Weights: weights, Rows: rows, Experts: experts, TopK: topK})
+	e := gpu.Expert{Gate: matrix(inner, dim, 4), Up: matrix(inner, dim, 4), Down: matrix(dim, inner, 4)}
+	gpu.Encode(cmds, gpu.Experts{X: y, Y: v.Floats(11 << 16), Scratch: v.Floats(13 << 16), Rows: rows, TopK: topK,
+		Table: &gpu.ExpertTable{Experts: []gpu.Expert{e, e, e, e}}, Picks: gpu.List[int32]{At: picks}})
+	all := launchedBy(t, f, cmds, q)
+	if got, want := fmt.Sprint(names(all)), "[rms_norm limbs_matmul 16 route_jobs limbs_experts 8 limbs_split limbs_experts 8]"; got != want {
+		t.Fatalf("%s, want %s", got, want)
+	}
+	norm, router, gates, split := &all[0], &all[1], &all[3], &all[4]
+	if defined(norm, "LIMBS") != "64" || defined(norm, "ROUNDED") != "64" || defined(router, "ROUNDED") != "0" || defined(gates, "ROUNDED") != "1" || defined(split, "ROUNDED") != "1" {
+		t.Errorf("defines %q, %q, %q and %q", norm.Kernel.Defines, router.Kernel.Defines, gates.Kernel.Defines, split.Kernel.Defines)
+	}
+	same := func(what string, a, b []Arg) {
+		for i := range a {
+			if a[i].Memory != b[i].Memory || a[i].Offset != b[i].Offset {
+				t.Errorf("%s of the norm are at %v, and are read at %v", what, a, b)
+			}
+		}
+	}
+	same("the three limbs", norm.Args[3:5], router.Args[1:3])
+	same("the one limb", norm.Args[5:7], gates.Args[4:6])
+	if norm.Args[3].Offset == norm.Args[5].Offset || norm.Args[4].Offset == norm.Args[6].Offset {
+		t.Error("both kinds lie in one place")
+	}
+}

@@ -30,8 +30,8 @@ type Config struct {
 	Name    string
 	Threads int  // of the processor; 0 means the cores this process may use
 	Pin     bool // of the processor: its threads are bound to cores
-	// Activations is how inputs of products with quantised matrices are held: gpu.ActivationsInt8 or
-	// gpu.ActivationsF32. "" means int8 on the processor and f32 on a GPU.
+	// Activations is how inputs of products with quantised matrices are held: gpu.ActivationsInt8
+	// or gpu.ActivationsF32. "" means int8 on the processor and f32 on a GPU.
 	Activations string
 	Kernels     string // what KernelsVariable says, one of host.Variants; "" means the best
 	// CUDA says where the driver and the compiler are. CacheDir and Logger of it are set by Open.

@@ -60,11 +60,14 @@ deal() {
 	done
 }
 
-# suite deals out the conformance suite.
+# suite deals out the conformance suite, and products of a GPU that rounds or is small.
 suite() {
 	local p t patterns=()
 	for p in "${conformance[@]}"; do
 		for t in TestConformance TestConformanceAligned; do patterns+=("^$t\$${p:+/$p}"); done
+	done
+	for p in '^alone$/^experts' '^alone$/^matmul' '^experts$' '^matmul$' ''; do
+		for t in TestRounded TestRoundedAligned TestSmall; do patterns+=("^$t\$${p:+/$p}"); done
 	done
 	deal cuda.test "${SKIP:-}" "${patterns[@]}"
 }
@@ -107,8 +110,9 @@ shards() {
 part_conformance() {
 	mkdir "$work/shards"
 	suite
-	deal cuda.test '' '^TestProbe'
+	deal cuda.test '^TestProbeOutOfMemory$' '^TestProbe'
 	shards conformance
+	logged probe "$work/cuda.test" -test.v -test.run '^TestProbeOutOfMemory$' # no other process is to take memory
 }
 
 part_engine() {
@@ -138,7 +142,8 @@ logged() { # part command...
 	local part=$1 code=0 began=$SECONDS
 	shift
 	echo "\$ $*" >>"$out/$part.log"
-	timeout -k 5 "$limit" "$@" >>"$out/$part.log" 2>&1 || code=$?
+	timeout -k 5 "$limit" "$@" >>"$out/$part.log" 2>&1 || code=1
+	failed=$((failed | code))
 	say "$part: exit $code, $((SECONDS - began)) s: ${*:2:4}"
 }
 
