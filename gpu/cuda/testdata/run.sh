@@ -142,8 +142,8 @@ logged() { # part command...
 	local part=$1 code=0 began=$SECONDS
 	shift
 	echo "\$ $*" >>"$out/$part.log"
-	timeout -k 5 "$limit" "$@" >>"$out/$part.log" 2>&1 || code=1
-	failed=$((failed | code))
+	timeout -k 5 "$limit" "$@" >>"$out/$part.log" 2>&1 || code=$?
+	[ $code = 0 ] || failed=1
 	say "$part: exit $code, $((SECONDS - began)) s: ${*:2:4}"
 }
 
