@@ -13,13 +13,13 @@ import (
 
 // watchedQueue is a queue that the test works off by hand.
 type watchedQueue struct {
-	watch  func(working, urgent bool, deviceNS int64)
+	watch  func(working, urgent bool, deviceNS, lateNS int64)
 	refuse error
 }
 
-func (q *watchedQueue) Watch(f func(working, urgent bool, deviceNS int64)) { q.watch = f }
-func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error)           { return nil, q.refuse }
-func (q *watchedQueue) Close() error                                       { return nil }
+func (q *watchedQueue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) { q.watch = f }
+func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error)                   { return nil, q.refuse }
+func (q *watchedQueue) Close() error                                               { return nil }
 
 // TestMeter lets two layers of one step and the head pass, with a clock that the test turns.
 func TestMeter(t *testing.T) {
@@ -37,9 +37,9 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	work := func(ns int64) {
-		dev.watch(true, false, 0)
+		dev.watch(true, false, 0, 0)
 		clock += ns
-		dev.watch(false, false, 0)
+		dev.watch(false, false, 0, 0)
 	}
 	reads := func(n int) *stages.Outbox {
 		return &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, n)}}}
@@ -138,7 +138,7 @@ func TestMeterAmid(t *testing.T) {
 		working, urgent bool
 		ns              int64
 	}{{true, false, 10}, {true, true, 20}, {false, true, 30}, {false, false, 40}, {true, false, 50}, {false, false, 60}} {
-		dev.watch(c.working, c.urgent, 0)
+		dev.watch(c.working, c.urgent, 0, 0)
 		clock += c.ns
 	}
 	if got, want := [2]stages.Spell{m.take(3), m.take(4)}, [2]stages.Spell{{DeviceNS: 10 + 30 + 50}, {DeviceNS: 20}}; got != want {
@@ -173,8 +173,8 @@ func TestMeterNeverIdle(t *testing.T) {
 	m.submit(false, record.Mix, nil)
 	for range 10000 {
 		m.submit(false, record.Mix, nil)
-		m.work(true, false, 0)
-		m.work(false, false, 0)
+		m.work(true, false, 0, 0)
+		m.work(false, false, 0, 0)
 	}
 	if n := cap(m.submitted[0].all); n > 512 {
 		t.Errorf("room for %d submissions where two wait at most", n)
@@ -195,8 +195,8 @@ func BenchmarkMeter(b *testing.B) {
 		for range 3 {
 			m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
 			m.submit(false, record.Mix, nil)
-			m.work(true, false, 0)
-			m.work(false, false, 0)
+			m.work(true, false, 0, 0)
+			m.work(false, false, 0, 0)
 		}
 		m.After(stages.ExpertIO, routed, out)
 		m.After(stages.ExpertIO, read, out)
@@ -238,20 +238,20 @@ func TestMeterLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock = 100
-		dev.watch(true, false, 0)
+		dev.watch(true, false, 0, 0)
 		if c.amid {
 			if _, err := q.Submit(&gpu.Commands{Urgent: true}); err != nil {
 				t.Fatal(err)
 			}
-			dev.watch(true, true, 0)
+			dev.watch(true, true, 0, 0)
 			clock = 105
-			dev.watch(false, true, 5)
+			dev.watch(false, true, 5, 0)
 		}
 		clock = 200
 		for i, mark := range cmd.Marks() {
 			mark.NS = c.marks[i]
 		}
-		dev.watch(false, false, 60)
+		dev.watch(false, false, 60, 0)
 		var got []record.Submission
 		for _, s := range log.Recording().Submissions {
 			if s.Urgent == 0 {
@@ -264,5 +264,47 @@ func TestMeterLayers(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: the records are\n%+v, want\n%+v", c.name, got, c.want)
 		}
+	}
+}
+
+// Work that is told late to be over has taken its time, and that before which it was over begins
+// then.
+func TestMeterLate(t *testing.T) {
+	clock, log := int64(100), record.NewLog(1<<16)
+	m := New(2, func() int64 { return clock }, log)
+	dev := &watchedQueue{}
+	q := m.Measured(dev)
+	submit := func(layer int) {
+		t.Helper()
+		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: 7, Layer: layer}})
+		if _, err := q.Submit(new(gpu.Commands)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit(0)
+	dev.watch(true, false, 0, 0)
+	submit(1)
+	clock = 2000 // a stage was at work
+	dev.watch(false, false, 60, 1840)
+	dev.watch(true, false, 0, 0)
+	dev.watch(false, false, 25, 1815)
+	clock = 2100
+	submit(1) // nothing was left: it begins when the device says so
+	clock = 2104
+	dev.watch(true, false, 0, 0)
+	clock = 2134
+	dev.watch(false, false, 30, 0)
+	var got [][3]int64
+	for _, s := range log.Recording().Submissions {
+		got = append(got, [3]int64{s.BeganNS, s.EndedNS, s.DeviceNS})
+	}
+	if want := [][3]int64{{100, 160, 60}, {160, 185, 25}, {2104, 2134, 30}}; !slices.Equal(got, want) {
+		t.Errorf("submissions %v, want %v", got, want)
+	}
+	if first, second := m.Of(0, 0).ComputeNS, m.Of(1, 0).ComputeNS; first != 60 || second != 25+30 {
+		t.Errorf("the layers took %d and %d ns, want 60 and 55", first, second)
+	}
+	if got, want := m.take(7), (stages.Spell{DeviceNS: 60 + 25 + 30}); got != want {
+		t.Errorf("the step took %+v, want %+v", got, want)
 	}
 }

@@ -48,8 +48,8 @@ func class(urgent bool) int {
 }
 
 // work notes that the device begins or ends the oldest submission of a class, which took deviceNS
-// by its own clock.
-func (m *Meter) work(working, urgent bool, deviceNS int64) {
+// by its own clock and was over lateNS ago.
+func (m *Meter) work(working, urgent bool, deviceNS, lateNS int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
@@ -58,13 +58,31 @@ func (m *Meter) work(working, urgent bool, deviceNS int64) {
 	m.busy[k] = working
 	if working {
 		*w = m.submitted[k].pop()
-		w.beganNS, w.starvedNS, m.starved = m.until, m.starved, 0
+		w.beganNS, w.starvedNS, m.starved = m.until-m.early(w), m.starved, 0
+		m.compute(w, m.until-w.beganNS)
 		return
 	}
 	if urgent && m.busy[0] {
 		m.at[0].pausedNS += m.until - w.beganNS
 	}
+	m.lateNS, m.toldNS = min(lateNS, m.until-w.beganNS), m.until
+	m.compute(w, -m.lateNS)
 	m.note(w, urgent, deviceNS)
+}
+
+// early returns how long ago the device has begun w: if w was there before it was told, late, that
+// the work before it was over.
+func (m *Meter) early(w *work) int64 {
+	if m.lateNS == 0 || w.submittedNS > m.toldNS {
+		return 0
+	}
+	return m.until - max(w.submittedNS, m.toldNS-m.lateNS)
+}
+
+// compute puts right for how long the device has worked.
+func (m *Meter) compute(w *work, ns int64) {
+	m.layers[w.layer].ComputeNS += ns
+	m.spells.of(w.step).DeviceNS += ns
 }
 
 // workOf returns what dispatch submits when it has a message.
@@ -90,11 +108,11 @@ func (m *Meter) workOf(in stages.Message) work {
 	return w
 }
 
-// note writes the record of a submission that has just ended. The caller holds m.mu.
+// note writes the record of a submission that has ended. The caller holds m.mu.
 func (m *Meter) note(w *work, urgent bool, deviceNS int64) {
 	r := record.Submission{
 		Step: uint64(w.step), Layer: w.layer, More: w.more, Wave: w.wave, Rows: w.rows, Uses: w.uses, Picks: w.picks, Part: w.part, Urgent: uint8(class(urgent)),
-		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: m.until, DeviceNS: deviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
+		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: m.until - m.lateNS, DeviceNS: deviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
 	}
 	if w.step == 0 {
 		r.Layer = -1

@@ -245,6 +245,29 @@ func (x *bench) commit() (ns int64, err error) {
 	return ns, <-done
 }
 
+// A stream says whether it had to wait for a batch.
+func TestStreamWaited(t *testing.T) {
+	x := openBench(t)
+	s := x.s.(*stream)
+	committed, waited := make(chan struct{}), make(chan bool, 2)
+	for i := range 2 {
+		if err := s.CopyIn(x.m, 0, make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+		s.Commit(func(int64, error) {
+			waited <- s.Waited()
+			if i == 0 { // while it is busy the other one is done
+				<-committed
+				s.b.d.streamSync(s.handle)
+			}
+		})
+	}
+	close(committed)
+	if first, second := <-waited, <-waited; !first || second {
+		t.Errorf("it waited for the first batch: %v, for the second: %v; want true and false", first, second)
+	}
+}
+
 // Copies, fills and launches run in order, with parameters as they were.
 func TestStream(t *testing.T) {
 	x := openBench(t)

@@ -70,6 +70,7 @@ type driver struct {
 	eventDestroy  func(e eventHandle) result
 	eventRecord   func(e eventHandle, s streamHandle) result
 	eventSync     func(e eventHandle) result
+	eventQuery    func(e eventHandle) result // an error if it has not come
 	eventElapsed  func(ms *float32, begin, end eventHandle) result
 	moduleLoad    func(m *moduleHandle, image []byte) result
 	moduleUnload  func(m moduleHandle) result
@@ -181,7 +182,7 @@ func (d *driver) bindMemory(s *symbols) {
 func (d *driver) bindStreams(s *symbols) {
 	create, destroy, sync := s.proc("cuStreamCreate"), s.proc("cuStreamDestroy_v2"), s.proc("cuStreamSynchronize")
 	eventCreate, eventDestroy, record := s.proc("cuEventCreate"), s.proc("cuEventDestroy_v2"), s.quick("cuEventRecord")
-	eventSync, elapsed := s.quick("cuEventSynchronize"), s.quick("cuEventElapsedTime")
+	eventSync, eventQuery, elapsed := s.quick("cuEventSynchronize"), s.quick("cuEventQuery"), s.quick("cuEventElapsedTime")
 
 	d.streamCreate = func(st *streamHandle, flags uint32) result {
 		return create.call(uintptr(unsafe.Pointer(st)), uintptr(flags))
@@ -194,6 +195,7 @@ func (d *driver) bindStreams(s *symbols) {
 	d.eventDestroy = func(e eventHandle) result { return eventDestroy.call(uintptr(e)) }
 	d.eventRecord = func(e eventHandle, st streamHandle) result { return record.call(uintptr(e), uintptr(st), 0, 0) }
 	d.eventSync = func(e eventHandle) result { return eventSync.call(uintptr(e), 0, 0, 0) }
+	d.eventQuery = func(e eventHandle) result { return eventQuery.call(uintptr(e), 0, 0, 0) }
 	d.eventElapsed = func(ms *float32, begin, end eventHandle) result {
 		return elapsed.call(uintptr(unsafe.Pointer(ms)), uintptr(begin), uintptr(end), 0)
 	}

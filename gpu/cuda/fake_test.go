@@ -391,7 +391,14 @@ func (f *fake) queues(d *driver) {
 		}
 		return f.run(f.events[e].stream, f.events[e].behind)
 	}
-
+	d.eventQuery = func(e eventHandle) result {
+		r, ok := f.begin("cuEventQuery")
+		defer f.mu.Unlock()
+		if ok && f.events[e].behind > 0 {
+			return 600 // CUDA_ERROR_NOT_READY
+		}
+		return r
+	}
 	d.eventElapsed = func(ms *float32, begin, end eventHandle) result {
 		r, _ := f.begin("cuEventElapsedTime")
 		defer f.mu.Unlock()

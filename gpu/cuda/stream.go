@@ -32,7 +32,9 @@ type stream struct {
 	mu    sync.Mutex
 	spare []*batch
 
-	ms float32 // what the waiting goroutine asks for
+	// of the goroutine that waits
+	ms     float32 // what it asks for
+	waited bool    // it had to wait for the batch whose done is called
 }
 
 // batch is the work of one Commit.

@@ -22,6 +22,10 @@ func (s *stream) finish(x *batch) {
 	done(ns, err)
 }
 
+// Waited reports whether a batch was under way when the goroutine that calls done began to wait for
+// it.
+func (s *stream) Waited() bool { return s.waited }
+
 // await waits until the device has done a batch and returns how long it took.
 func (s *stream) await(x *batch) (ns int64, err error) {
 	unbind, err := s.b.bind()
@@ -30,12 +34,14 @@ func (s *stream) await(x *batch) (ns int64, err error) {
 	}
 	defer unbind()
 	d := s.b.d
+	s.waited = true
 	if !x.recorded { // the memory that its copies use must not be used again before they have ended
 		if err := s.b.blame(d.streamSync(s.handle), "cuStreamSynchronize", x.doing()); err != nil {
 			return 1, err
 		}
 		return 1, x.err
 	}
+	s.waited = d.eventQuery(x.end) != success
 	if r := d.eventSync(x.end); r != success {
 		return 1, s.b.blame(r, "cuEventSynchronize", x.doing())
 	}

@@ -48,7 +48,7 @@ func TestUrgentGoesAmid(t *testing.T) {
 		log = append(log, s)
 	}
 	began := make(chan bool, 1)
-	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS int64) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS, _ int64) {
 		note(map[bool]string{true: "begin", false: "end"}[working] + map[bool]string{true: " urgent", false: ""}[urgent])
 		if working && !urgent {
 			select {
@@ -164,7 +164,7 @@ func TestMarksPause(t *testing.T) {
 	defer q.Close()
 	var within, amid atomic.Int32 // work that is not urgent; urgent work amid it
 	begun := make(chan struct{}, 1000)
-	q.(gpu.Watched).Watch(func(working, urgent bool, _ int64) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, _, _ int64) {
 		switch {
 		case !urgent && working:
 			within.Store(1)

@@ -34,7 +34,7 @@ func TestWatch(t *testing.T) {
 		defer mu.Unlock()
 		log = append(log, s)
 	}
-	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS int64) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS, _ int64) {
 		note(map[bool]string{true: "begin", false: "end"}[working])
 		took.Store(deviceNS)
 	})

@@ -101,6 +101,14 @@ type Stream interface {
 	Close() error
 }
 
+// Waiter is a Stream that calls done late if the call before took long.
+type Waiter interface {
+	Stream
+	// Waited reports, while done is called, whether the device was still at work when the stream
+	// began to wait for it.
+	Waited() bool
+}
+
 // Marker is a Stream that can tell the time amid the work of a Submit, see gpu.Mark.
 type Marker interface {
 	Stream

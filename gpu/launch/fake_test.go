@@ -31,6 +31,7 @@ type fake struct {
 
 	compileErr, launchErr, streamErr error
 	slow                             time.Duration // from Commit to done
+	busy                             bool          // streams have not waited for what is done
 	refuse                           int           // bytes from which on there is no memory
 	limbs                            bool          // it has products of its own
 	rounds                           bool          // they round
@@ -179,6 +180,8 @@ func (s *fakeStream) Fill(dst Memory, offset, n int) error {
 	return nil
 }
 
+func (s *fakeStream) Waited() bool { return !s.f.busy }
+
 func (s *fakeStream) Commit(done func(int64, error)) { s.pending <- fakeDone{done, nil} }
 
 func (s *fakeStream) Close() error {
@@ -307,6 +310,34 @@ func TestNoScratch(t *testing.T) {
 	}
 }
 
+// What is over while the goroutine that tells so is busy with what was over before is told late.
+func TestLate(t *testing.T) {
+	const slow = 3 * time.Millisecond
+	for _, busy := range []bool{false, true} {
+		f := &fake{slow: slow, busy: busy}
+		d := openFake(t, f)
+		v, q := newBuffer(t, d, 64), newQueue(t, d)
+		var late [2]time.Duration
+		told := 0
+		q.(gpu.Watched).Watch(func(working, _ bool, _, lateNS int64) {
+			if !working {
+				late[told] = time.Duration(lateNS)
+				told++
+			}
+		})
+		for i := range late {
+			began := time.Now()
+			if err := wait(t, q, adds(v)); err != nil {
+				t.Fatal(err)
+			}
+			// The fake says that it took 7 ns, from when it was committed.
+			if took := time.Since(began); !busy && late[i] != 0 || busy && (late[i] < slow || late[i] > took) {
+				t.Errorf("a stream that is busy: %v; work of 7 ns, %v ago, is late by %v", busy, took, late[i])
+			}
+		}
+	}
+}
+
 // Work that overlaps is reported piece after piece, each before its ticket is done.
 func TestWatch(t *testing.T) {
 	f := &fake{slow: 3 * time.Millisecond}
@@ -315,7 +346,7 @@ func TestWatch(t *testing.T) {
 	var mu sync.Mutex
 	var seen []bool
 	reports := [2]int{} // of what is not urgent, and of what is
-	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS int64) {
+	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS, _ int64) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, working)

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 )
@@ -14,7 +15,9 @@ type submitted struct {
 	tables   []byte   // of the operations, until it is done
 	pages    []uint64 // likewise
 	failed   error    // while encoding
-	complete func(ns int64, err error)
+	// when it was all given to the stream
+	committed time.Time
+	complete  func(ns int64, err error)
 }
 
 // ticket is the completion of one Submit.
@@ -35,11 +38,13 @@ type queue struct {
 	waiting  []*ticket // submitted, not encoded
 	inFlight []bool    // encoded, not done, oldest first: whether they are urgent
 	closed   bool
-	watch    func(working, urgent bool, deviceNS int64)
+	watch    func(working, urgent bool, deviceNS, lateNS int64)
 	wake     chan struct{} // a value means: look at waiting and closed
 	ended    chan error    // of the goroutine
 
 	watching sync.Mutex // orders calls of watch; taken before mu
+
+	done time.Time // when the last work was over; only who completes work uses it
 
 	copies []PeerCopy // of one Receive; guarded by encoding
 }
@@ -75,7 +80,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 
 // Watch makes the queue report when it works, see gpu.Watched. If several Submits are in flight,
 // the work of one begins when the work of the one before it ends.
-func (q *queue) Watch(f func(working, urgent bool, deviceNS int64)) {
+func (q *queue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.watch = f
@@ -195,15 +200,17 @@ func (q *queue) run(x *encoder, t *ticket) {
 	first, watch := len(q.inFlight) == 1, q.watch
 	q.mu.Unlock()
 	if first && watch != nil {
-		watch(true, urgent, 0)
+		watch(true, urgent, 0, 0)
 	}
 	q.watching.Unlock()
 	t.Of.x, t.Of.failed = x, x.run(&t.Of)
+	t.Of.committed = time.Now()
 	x.stream.Commit(t.Of.complete)
 }
 
 // complete ends t, as the back end reports.
 func (q *queue) complete(t *ticket, ns int64, err error) {
+	late := q.late(t, ns)
 	err = errors.Join(t.Of.failed, err)
 	if err != nil {
 		t.Of.x.failed.Store(true)
@@ -217,12 +224,28 @@ func (q *queue) complete(t *ticket, ns int64, err error) {
 	is := more && q.inFlight[0]
 	q.mu.Unlock()
 	if watch != nil {
-		watch(false, was, ns)
+		watch(false, was, ns, late)
 		if more {
-			watch(true, is, 0)
+			watch(true, is, 0, 0)
 		}
 	}
 	q.watching.Unlock()
 	t.Of.commands, t.Of.failed = nil, nil // they are the caller's again
 	t.Complete(ns, err)
+}
+
+// late returns how long ago work ended that took ns: it is told late when the goroutine that waits
+// for the device was busy with what the work before it had completed, such as all stages of a
+// pipeline. Work begins when it has been committed and the work before it is over.
+func (q *queue) late(t *ticket, ns int64) int64 {
+	now, began := time.Now(), t.Of.committed
+	if q.done.After(began) {
+		began = q.done
+	}
+	q.done = now
+	w, ok := t.Of.x.stream.(Waiter)
+	if ended := began.Add(time.Duration(ns)); ok && !w.Waited() && ended.Before(now) {
+		q.done = ended
+	}
+	return int64(now.Sub(q.done))
 }

@@ -24,7 +24,7 @@ type queue struct {
 	telling bool       // a goroutine tells
 	closed  bool
 	quiet   sync.Cond // of mu: nothing is in order, and nobody tells
-	watch   func(working, urgent bool, deviceNS int64)
+	watch   func(working, urgent bool, deviceNS, lateNS int64)
 
 	watching sync.Mutex // orders calls of watch; taken before mu
 }
@@ -69,7 +69,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 
 // Watch makes the queue report when it works, see gpu.Watched: when any part does. If several
 // Submits are in flight, the work of one begins when that of the one before it has ended.
-func (q *queue) Watch(f func(working, urgent bool, deviceNS int64)) {
+func (q *queue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.watch = f
@@ -159,7 +159,7 @@ func (q *queue) enter(c *gpu.Commands) (*ticket, error) {
 	first, watch := len(q.order) == 1, q.watch
 	q.mu.Unlock()
 	if first && watch != nil {
-		watch(true, t.Of.urgent, 0)
+		watch(true, t.Of.urgent, 0, 0)
 	}
 	return t, nil
 }
@@ -202,9 +202,9 @@ func (q *queue) tell() bool {
 	q.mu.Unlock()
 	ns, err := t.Of.ns, t.Of.err
 	if watch != nil {
-		watch(false, t.Of.urgent, ns)
+		watch(false, t.Of.urgent, ns, 0)
 		if next {
-			watch(true, urgent, 0)
+			watch(true, urgent, 0, 0)
 		}
 	}
 	q.watching.Unlock()

@@ -143,7 +143,7 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		var working, calls int
-		q.(gpu.Watched).Watch(func(begins, urgent bool, ns int64) {
+		q.(gpu.Watched).Watch(func(begins, urgent bool, ns, _ int64) {
 			calls++
 			if working += 2*map[bool]int{true: 1}[begins] - 1; working < 0 || working > 1 {
 				t.Error("work begins or ends twice")
