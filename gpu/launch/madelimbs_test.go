@@ -114,8 +114,8 @@ func TestLimbsOfAttention(t *testing.T) {
 	}
 }
 
-// Where the device rounds, a norm makes limbs of both kinds: those of the router, which is exact, and
-// the one of the experts. Each product is given its own.
+// Where the device rounds, a norm makes limbs of both kinds: those of the router, which is exact,
+// and the one of the experts. Each product is given its own.
 func TestLimbsOfBothKinds(t *testing.T) {
 	const dim, inner, experts, topK, rows = 256, 64, 4, 2, 9
 	f := &fake{limbs: true, rounds: true}
