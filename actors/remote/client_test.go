@@ -3,12 +3,14 @@ package remote
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/moeflux/moeflux-actor/actors/remote/frame"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -82,4 +84,57 @@ func TestAwait(t *testing.T) {
 	if quiet := <-waited; !slices.Equal(quiet, []string{silent.Addr().String()}) {
 		t.Errorf("%v have not answered, want %v", quiet, silent.Addr())
 	}
+}
+
+// A host is not silent, nor an answer late, while nobody listens because the stages that have heard
+// from it are at work.
+func TestNotSilentWhileStagesWork(t *testing.T) {
+	const patience = 40 * time.Millisecond
+	working, gone := make(chan struct{}), make(chan struct{})
+	told := 0
+	c := New(Config{Patience: patience, Log: slog.New(slog.DiscardHandler), Send: func(stages.StageID, stages.Message) {
+		if told++; told == 2 { // the first is that the host is there
+			close(working)
+			time.Sleep(10 * patience)
+			close(gone)
+		}
+	}})
+	defer c.Close()
+	l := &link{c: c, addr: "host"}
+	l.tried, l.try = context.WithCancel(context.Background())
+	mine, its := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- l.serve(mine, trusting(mine)) }()
+	go func() { // the host
+		if _, err := its.Write(frame.AppendEmpty(nil, frame.Drain, 0)); err != nil {
+			t.Error(err)
+		}
+		for r := trusting(its); ; {
+			f, err := r.Next()
+			if err != nil {
+				return
+			}
+			if f.Kind == frame.Ping {
+				_, _ = its.Write(frame.AppendPong(nil, f.ID, 0))
+			}
+		}
+	}()
+	<-working
+	<-gone
+	time.Sleep(3 * patience) // pings go on
+	select {
+	case err := <-served:
+		t.Fatalf("the connection has ended: %v", err)
+	default:
+	}
+	its.Close()
+	if err := <-served; errors.Is(err, errSilent) {
+		t.Error("a host that has left was called silent")
+	}
+}
+
+func trusting(conn net.Conn) *frame.Reader {
+	r := frame.NewReader(conn)
+	r.Trust()
+	return r
 }

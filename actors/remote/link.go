@@ -55,6 +55,7 @@ type link struct {
 	conn    net.Conn // nil unless connected
 	up      bool     // expert-IO may ask
 	heard   time.Time
+	taking  bool // what has come is being passed on: nothing else is heard meanwhile
 	pending map[uint64]*pending
 	figures stages.HostStats
 	usual   usual
@@ -207,7 +208,9 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	for {
 		f, err := r.Next()
 		if err == nil {
+			l.hear(true)
 			err = l.take(r, &f)
+			l.hear(false)
 		}
 		if err != nil {
 			_ = conn.Close()
@@ -219,11 +222,29 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	}
 }
 
-// quiet returns for how long nothing has come.
+// hear notes that something has come, and whether it is being passed on. Stages run meanwhile, and
+// may wait for a device that compiles.
+func (l *link) hear(taking bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard, l.taking = time.Now(), taking
+}
+
+// quiet returns for how long nothing has come, as far as anybody has listened.
 func (l *link) quiet() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.taking {
+		return 0
+	}
 	return time.Since(l.heard)
+}
+
+// listens reports whether what comes is heard.
+func (l *link) listens() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.taking
 }
 
 // watch pings the host, and ends the connection if nothing comes back, and asks that take too long.
@@ -241,6 +262,8 @@ func (l *link) watch(conn net.Conn, ended chan struct{}) {
 			return
 		}
 		_, _ = conn.Write(frame.AppendEmpty(nil, frame.Ping, 0))
-		l.endSlow()
+		if l.listens() {
+			l.endSlow()
+		}
 	}
 }
