@@ -90,7 +90,7 @@ func name0(s *bench.SweepSetting) string {
 
 // TestSweepVerdict recommends a setting only if the pairs say that it is faster.
 func TestSweepVerdict(t *testing.T) {
-	cmd := &benchCmd{Engine: flags.Engine{Settings: flags.Settings{Activations: "int8"}}}
+	cmd := new(benchCmd)
 	defaults := &bench.SweepSetting{Defaults: true, Flags: bench.Flags{}, Runs: make([]bench.Run, 1)}
 	faster := &bench.SweepSetting{Flags: bench.Flags{"ring-depth": "1"}, Args: []string{"ring-depth=1"}, Runs: make([]bench.Run, 1)}
 	defaults.Runs[0].Decode.Seconds, faster.Runs[0].Decode.Seconds = 10, 9
