@@ -14,8 +14,9 @@ import (
 const (
 	// mostRecords bounds the records of steps that are in flight, some 64 bytes each.
 	mostRecords = 1 << 19
-	// settleNS is how long after a step's end its last records may come: slots that go home, and what
-	// whoever ended it has handled. A busy machine may take the processor away between the two.
+	// settleNS is how long after a step's end its last records may come: slots that go home, and
+	// what whoever ended it has handled. A busy machine may take the processor away between the
+	// two.
 	settleNS = 50e6
 	// hintNS is how long after a step's end the reads of its hints are waited for.
 	hintNS = 2e9
