@@ -55,11 +55,11 @@ type Queue interface {
 type Watched interface {
 	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it,
 	// and before a ticket tells that it is done. deviceNS is what the ticket will tell; 0 at the
-	// beginning. lateNS is how long ago the work ended, if who waits for the device was busy with
-	// what was done before it, and looked late; else, and at the beginning, 0. Of urgent Submits f
-	// is told in their order, and of others in theirs. Urgent work that begins amid other work ends
-	// before that goes on. f must not block and not call the queue. Watch is called once, before
-	// the first Submit.
+	// beginning. lateNS is how long ago the work began or ended, if whoever waits for the device
+	// was busy with what was done before, and looked late; else 0. Of urgent Submits f is told in
+	// their order, and of others in theirs. Urgent work that begins amid other work ends before
+	// that goes on. f must not block and not call the queue. Watch is called once, before the first
+	// Submit.
 	Watch(f func(working, urgent bool, deviceNS, lateNS int64))
 }
 

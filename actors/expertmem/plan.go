@@ -203,7 +203,7 @@ func (p *Plan) Divide(experts, room []int, w Wishes, topK int) *PartError {
 type PartError struct{ Part, Slots, Least int }
 
 func (e *PartError) Error() string {
-	return fmt.Sprintf("expertmem: there is room for %d experts of its layers, which need room for %d", e.Slots, e.Least)
+	return fmt.Sprintf("expertmem: there is room for %d experts of its layers, and at least %d are needed", e.Slots, e.Least)
 }
 
 // chooseHost chooses how many experts the host's memory may hold for a device with its own memory.

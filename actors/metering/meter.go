@@ -34,8 +34,6 @@ type Meter struct {
 	submitted [2]backlog
 	readNS    int64
 	starved   int64          // of DiskWaitNS, since the device last worked
-	toldNS    int64          // when it was told that the device's last work was over
-	lateNS    int64          // and how late
 	layers    []stages.Times // [layers+1]; the last is for the head and for work of no layer
 	spells    spells
 }

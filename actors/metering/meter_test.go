@@ -284,9 +284,11 @@ func TestMeterLate(t *testing.T) {
 	submit(0)
 	dev.watch(true, false, 0, 0)
 	submit(1)
-	clock = 2000 // a stage was at work
+	clock = 150
+	m.After(stages.ExpertIO, &stages.PrefetchExperts{}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
+	clock = 2000 // a stage was at work, and a read went on
 	dev.watch(false, false, 60, 1840)
-	dev.watch(true, false, 0, 0)
+	dev.watch(true, false, 0, 1840)
 	dev.watch(false, false, 25, 1815)
 	clock = 2100
 	submit(1) // nothing was left: it begins when the device says so
@@ -303,6 +305,9 @@ func TestMeterLate(t *testing.T) {
 	}
 	if first, second := m.Of(0, 0).ComputeNS, m.Of(1, 0).ComputeNS; first != 60 || second != 25+30 {
 		t.Errorf("the layers took %d and %d ns, want 60 and 55", first, second)
+	}
+	if over := m.Of(0, 0).OverlapNS; over > 60 {
+		t.Errorf("reads went on for %d ns beside work of 60", over)
 	}
 	if got, want := m.take(7), (stages.Spell{DeviceNS: 60 + 25 + 30}); got != want {
 		t.Errorf("the step took %+v, want %+v", got, want)

@@ -47,42 +47,39 @@ func class(urgent bool) int {
 	return 0
 }
 
-// work notes that the device begins or ends the oldest submission of a class, which took deviceNS
-// by its own clock and was over lateNS ago.
+// work notes that the device began or ended the oldest submission of a class lateNS ago, which took
+// deviceNS by its own clock.
 func (m *Meter) work(working, urgent bool, deviceNS, lateNS int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
-	k := class(urgent)
+	k, at := class(urgent), m.until-lateNS
 	w := &m.at[k]
 	m.busy[k] = working
 	if working {
 		*w = m.submitted[k].pop()
-		w.beganNS, w.starvedNS, m.starved = m.until-m.early(w), m.starved, 0
+		w.beganNS, w.starvedNS, m.starved = min(max(at, w.submittedNS), m.until), m.starved, 0
 		m.compute(w, m.until-w.beganNS)
 		return
 	}
 	if urgent && m.busy[0] {
 		m.at[0].pausedNS += m.until - w.beganNS
 	}
-	m.lateNS, m.toldNS = min(lateNS, m.until-w.beganNS), m.until
-	m.compute(w, -m.lateNS)
-	m.note(w, urgent, deviceNS)
+	endedNS := max(at, w.beganNS)
+	m.compute(w, endedNS-m.until)
+	m.note(w, urgent, endedNS, deviceNS)
 }
 
-// early returns how long ago the device has begun w: if w was there before it was told, late, that
-// the work before it was over.
-func (m *Meter) early(w *work) int64 {
-	if m.lateNS == 0 || w.submittedNS > m.toldNS {
-		return 0
-	}
-	return m.until - max(w.submittedNS, m.toldNS-m.lateNS)
-}
-
-// compute puts right for how long the device has worked.
+// compute puts right how long the device has worked on w, what was counted until now. Reads went on
+// beside no more than that.
 func (m *Meter) compute(w *work, ns int64) {
-	m.layers[w.layer].ComputeNS += ns
+	t := &m.layers[w.layer]
+	t.ComputeNS += ns
 	m.spells.of(w.step).DeviceNS += ns
+	if over := w.overlapNS - (m.until + ns - w.beganNS); over > 0 {
+		t.OverlapNS -= over
+		w.overlapNS -= over
+	}
 }
 
 // workOf returns what dispatch submits when it has a message.
@@ -109,10 +106,10 @@ func (m *Meter) workOf(in stages.Message) work {
 }
 
 // note writes the record of a submission that has ended. The caller holds m.mu.
-func (m *Meter) note(w *work, urgent bool, deviceNS int64) {
+func (m *Meter) note(w *work, urgent bool, endedNS, deviceNS int64) {
 	r := record.Submission{
 		Step: uint64(w.step), Layer: w.layer, More: w.more, Wave: w.wave, Rows: w.rows, Uses: w.uses, Picks: w.picks, Part: w.part, Urgent: uint8(class(urgent)),
-		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: m.until - m.lateNS, DeviceNS: deviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
+		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: endedNS, DeviceNS: deviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
 	}
 	if w.step == 0 {
 		r.Layer = -1

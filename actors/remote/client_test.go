@@ -89,13 +89,13 @@ func TestAwait(t *testing.T) {
 // A host is not silent, nor an answer late, while nobody listens because the stages that have heard
 // from it are at work.
 func TestNotSilentWhileStagesWork(t *testing.T) {
-	const patience = 40 * time.Millisecond
+	const patience = DefaultPatience
 	working, gone := make(chan struct{}), make(chan struct{})
 	told := 0
 	c := New(Config{Patience: patience, Log: slog.New(slog.DiscardHandler), Send: func(stages.StageID, stages.Message) {
 		if told++; told == 2 { // the first is that the host is there
 			close(working)
-			time.Sleep(10 * patience)
+			time.Sleep(3 * patience)
 			close(gone)
 		}
 	}})
@@ -121,7 +121,7 @@ func TestNotSilentWhileStagesWork(t *testing.T) {
 	}()
 	<-working
 	<-gone
-	time.Sleep(3 * patience) // pings go on
+	time.Sleep(2 * patience) // pings go on
 	select {
 	case err := <-served:
 		t.Fatalf("the connection has ended: %v", err)

@@ -190,7 +190,7 @@ func (l *link) greet(conn net.Conn, r *frame.Reader) error {
 // serve asks, and passes on answers, until the connection ends.
 func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	l.mu.Lock()
-	l.pending, l.up, l.heard = make(map[uint64]*pending), true, time.Now()
+	l.pending, l.up = make(map[uint64]*pending), true
 	l.mu.Unlock()
 	ended := make(chan struct{})
 	var others sync.WaitGroup
@@ -199,6 +199,7 @@ func (l *link) serve(conn net.Conn, r *frame.Reader) error {
 	l.said = ""
 	l.c.cfg.Log.Info("an expert host is used", "host", l.addr, "experts", l.room.Experts, "round_trip", l.net.roundTrip, "out_MB_s", math.Round(l.net.out/1e6), "in_MB_s", math.Round(l.net.in/1e6))
 	l.c.cfg.Send(stages.ExpertIO, l.changed())
+	l.hear(false) // stages may have taken their time
 	others.Go(func() { l.watch(conn, ended) })
 	if l.c.cfg.Most > 0 {
 		_, _ = conn.Write(frame.AppendEmpty(nil, frame.Watch, 0))

@@ -112,18 +112,17 @@ func (c *testCase) kind() string {
 // says, where rounds says so. Run tests the other operations. A part of the cases will do where
 // oneIn is more than 1, see Run.
 func RunRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) {
-	runCases(t, d, append(productCases(), roundedCases(rounds)...), oneIn, newRounded(rounds))
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, newSetup) })
+	runRounded(t, d, oneIn, rounds, newSetup)
 }
 
 // RunRoundedAligned is RunRounded with operands as RunAligned has them.
 func RunRoundedAligned(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) {
-	runCases(t, d, append(productCases(), roundedCases(rounds)...), oneIn, func(t testing.TB, d gpu.Device, name string) *setup {
-		s := newRounded(rounds)(t, d, name)
-		s.aligned = true
-		return s
-	})
-	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, newAligned) })
+	runRounded(t, d, oneIn, rounds, newAligned)
+}
+
+func runRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds, begin beginner) {
+	runCases(t, d, append(productCases(), roundedCases(rounds)...), oneIn, begin.rounding(rounds))
+	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, begin) })
 }
 
 // productCases are those of products alone.
@@ -134,9 +133,10 @@ func productCases() []testCase {
 // beginner makes the setup of a case.
 type beginner func(t testing.TB, d gpu.Device, name string) *setup
 
-func newRounded(rounds Rounds) beginner {
+// rounding is begin for a device that rounds.
+func (begin beginner) rounding(rounds Rounds) beginner {
 	return func(t testing.TB, d gpu.Device, name string) *setup {
-		s := newSetup(t, d, name)
+		s := begin(t, d, name)
 		s.rounds = rounds
 		return s
 	}
@@ -161,7 +161,7 @@ func Outputs(t *testing.T, d gpu.Device) map[string][]float32 {
 
 // OutputsRounded is Outputs for what RunRounded tests.
 func OutputsRounded(t *testing.T, d gpu.Device, rounds Rounds) map[string][]float32 {
-	return outputs(t, d, append(productCases(), roundedCases(rounds)...), newRounded(rounds))
+	return outputs(t, d, append(productCases(), roundedCases(rounds)...), beginner(newSetup).rounding(rounds))
 }
 
 func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {

@@ -226,7 +226,7 @@ func (q *queue) complete(t *ticket, ns int64, err error) {
 	if watch != nil {
 		watch(false, was, ns, late)
 		if more {
-			watch(true, is, 0, 0)
+			watch(true, is, 0, late)
 		}
 	}
 	q.watching.Unlock()

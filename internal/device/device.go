@@ -73,7 +73,7 @@ func Open(c Config) (gpu.Device, error) {
 	case !slices.Contains(kinds, c.Activations):
 		return nil, &ConfigError{fmt.Errorf("there are no activations %q; available: %s", c.Activations, strings.Join(kinds, ", "))}
 	case c.Activations == gpu.ActivationsInt8 && (kind == "metal" || kind == "emu"):
-		return nil, &ConfigError{fmt.Errorf("the device %s has no products with activations %s; the devices host and cuda do", kind, c.Activations)}
+		return nil, &ConfigError{fmt.Errorf("activations %s are for the devices host and cuda; %s computes with f32 alone", c.Activations, kind)}
 	}
 	switch kind {
 	case "", "auto":

@@ -26,8 +26,8 @@ func TestOpen(t *testing.T) {
 		{Config{Name: "cuda", CUDA: noGPU}, "driver", "", true},
 		{Config{Name: "tpu"}, `"tpu"; available: auto, host`, "", true},
 		{Config{Name: "host", Activations: "int4"}, `"int4"; available: int8, f32`, "", true},
-		{Config{Name: "emu", Activations: "int8"}, "emu has no products with activations int8; the devices host and cuda do", "", true},
-		{Config{Name: "metal", Activations: "int8"}, "metal has no products with activations int8", "", true},
+		{Config{Name: "emu", Activations: "int8"}, "activations int8 are for the devices host and cuda; emu computes with f32 alone", "", true},
+		{Config{Name: "metal", Activations: "int8"}, "activations int8 are for the devices host and cuda; metal", "", true},
 		{Config{Name: "host", Threads: -1}, "-1 threads", "", true},
 		{Config{Name: "host", Kernels: "abacus"}, "MOEFLUX_CPU=abacus", "", true},
 	} {

@@ -104,8 +104,8 @@ func (c *Core) firstOrdinary() int {
 	return i
 }
 
-// heldBack reports whether one more read of a rank may not be asked for now for a layer, and what
-// it has to wait for.
+// heldBack reports whether a layer may ask for no further read of a rank now, and what it would
+// have to wait for.
 func (c *Core) heldBack(layer int, r stages.Rank) (waits record.Reason, held bool) {
 	most := c.cfg.Reads
 	switch {

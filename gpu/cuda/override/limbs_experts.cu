@@ -69,7 +69,6 @@ struct JobRows {
   u32 count, divide;
   FN u64 operator()(u32 r) const { return pairs[min(r, count - 1u)] / divide; }
 };
-#define MEMORY STAGED_FLOATS
 
 // A job of at most C times 8 pairs.
 template <int C>
@@ -80,8 +79,6 @@ FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const 
   store_job(part, e, job, pairs, 8 * C, y, p);
 }
 #else
-#define MEMORY (WARPS * PART)
-
 // A job of at most N·C pairs.
 template <int N, int C>
 FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, const Rows& all, float* y, const ExpertParams& p) {

@@ -16,9 +16,6 @@ struct NextRows {
   u32 first, rows;
   FN u64 operator()(u32 r) const { return min(first + r, rows - 1u); }
 };
-#define MEMORY STAGED_FLOATS
-#else
-#define MEMORY (WARPS * PART)
 #endif
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_matmul(const float* x, const u8* limbs, const float2* sums, ALL_PARTS, MatMulParams p) {

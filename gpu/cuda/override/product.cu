@@ -149,6 +149,7 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
 // Adds up a warp's slice and leaves it in part[warp][(row of X·TILES + tile)·16 + row of the tile],
 // for every thread to read.
 #define PART (XROWS * TILES * 16)
+#define MEMORY (WARPS * PART)  // floats that a threadgroup needs
 template <int N, int C>
 FN void product(float* part, Tile (&tiles)[TILES], Rows (&rows)[C], u32 slice_of_warp) {
   const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3u, first = slice_of_warp * EACH;

@@ -13,10 +13,11 @@
 #define BLOCK_ROWS (WARPS / KINDS * TILES * 16)
 #define PART (XROWS * TILES * 16)
 
-// A stage has the limbs of a group of the rows, and 2^e or s, and n, of each.
+// A stage has the limbs of a group of the rows, and 2^e or s, and n, of each. MEMORY is the floats
+// that a threadgroup needs.
 #define STAGE (XROWS * (RECORD + 8))
 #define STAGES (3 * STAGE <= 48 << 10 ? 3 : 2)
-#define STAGED_FLOATS (STAGES * STAGE / 4 > WARPS * PART ? STAGES * STAGE / 4 : WARPS * PART)
+#define MEMORY (STAGES * STAGE / 4 > WARPS * PART ? STAGES * STAGE / 4 : WARPS * PART)
 #define BLOCKS (RESIDENT / WARPS > 0 ? RESIDENT / WARPS : 1)
 
 // What a thread copies of a stage, of C times 8 rows: pieces of 16 bytes of limbs, and the numbers
