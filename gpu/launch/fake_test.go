@@ -344,8 +344,8 @@ func TestLate(t *testing.T) {
 		if len(late) != 4 {
 			t.Fatalf("told of %v", late)
 		}
-		// The fake says that work took 7 ns, from when it was committed. The second piece began when
-		// the first was over.
+		// The fake says that work took 7 ns, from when it was committed. The second piece began
+		// when the first was over.
 		for i, d := range late {
 			if want := busy && i > 0; (inTime || i != 2) && ((d != 0) != want || want && (d < slow || d > took)) {
 				t.Errorf("a stream that is busy: %v; of work of 7 ns each, %v ago, late by %v", busy, took, late)
