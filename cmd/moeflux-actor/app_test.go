@@ -236,7 +236,7 @@ func TestFailures(t *testing.T) {
 		{"object in place of a list", []string{"eval", "--ids", file}, "not a JSON list of token ids"},
 		{"nothing to predict", []string{"eval", "--ids", one}, "at least 2"},
 		{"list in place of an object", []string{"logits", "--ids", list, "--out", missing}, "not a JSON object of names"},
-		{"no such checkpoint", []string{"convert", missing, filepath.Join(empty, "dst")}, missing},
+		{"no such checkpoint", []string{"convert", missing, filepath.Join(empty, "dst")}, "there is nothing to convert: stat " + missing + ": no such file or directory; name a folder"},
 		{"no such tokenizer", []string{"tokenize", "--tokenizer", missing}, missing},
 		{"no such template", []string{"chat-template", "--template", missing}, missing},
 		{"template of no model", []string{"chat-template", "--model", empty}, "has no chat template"},

@@ -192,7 +192,10 @@ type input struct {
 
 // openInput opens and checks a source. The caller closes the checkpoint.
 func openInput(src string, o Options) (*input, error) {
-	if info, err := os.Stat(src); err == nil && info.Mode().IsRegular() {
+	switch info, err := os.Stat(src); {
+	case err != nil:
+		return nil, fmt.Errorf("convert: there is nothing to convert: %w; name a folder with a config.json and safetensors, or a GGUF file", err)
+	case info.Mode().IsRegular():
 		return openGGUF(src, o)
 	}
 	in, err := readInput(src)
