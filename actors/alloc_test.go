@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/invariants"
 	"github.com/moeflux/moeflux-actor/stages/sample"
@@ -23,9 +24,14 @@ func TestNoAllocations(t *testing.T) {
 	for _, c := range []struct {
 		io       actors.ExpertIO
 		resident actors.Resident
-	}{{actors.ExpertIOMmap, actors.ResidentOn}, {actors.ExpertIOMmap, actors.ResidentOff}, {actors.ExpertIOBuffered, actors.ResidentOff}} {
-		t.Run(fmt.Sprintf("io=%s/resident=%s", c.io, c.resident), func(t *testing.T) {
-			e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: device(t, 0), ExpertIO: c.io, Resident: c.resident})
+		devices  int
+	}{{actors.ExpertIOMmap, actors.ResidentOn, 1}, {actors.ExpertIOMmap, actors.ResidentOff, 1}, {actors.ExpertIOBuffered, actors.ResidentOff, 1}, {actors.ExpertIOMmap, actors.ResidentOn, 2}} {
+		t.Run(fmt.Sprintf("io=%s/resident=%s/devices=%d", c.io, c.resident, c.devices), func(t *testing.T) {
+			dev := gpu.Device(device(t, 0))
+			if c.devices > 1 {
+				dev = splitOf(t, hosts(t, c.devices)...)
+			}
+			e := open(t, actors.Config{Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: dev, ExpertIO: c.io, Resident: c.resident})
 			s := sequence(t, e)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/actors/metering"
 	"github.com/moeflux/moeflux-actor/actors/runtime"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model"
 	"github.com/moeflux/moeflux-actor/model/route"
 	"github.com/moeflux/moeflux-actor/stages"
@@ -33,7 +34,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	}
 	e.records = record.NewLog(int(i.RecordMemory))
 	e.meter = metering.New(len(m.Layers), e.rt.Now, e.records)
-	e.queue = e.meter.Measured(e.queue)
+	e.queue = e.meter.Measured(e.queue, len(gpu.PartsOf(cfg.Device)))
 	window, windowRows := dispatch.Windows(m, cfg.kv(), pageRows, cfg.windowPages)
 	cores[stages.Sequencer] = sequencer.New(sequencer.Config{
 		Layers: len(m.Layers), Vocab: m.VocabSize, ChunkRows: i.ChunkRows, RingDepth: i.RingDepth,
@@ -71,7 +72,7 @@ func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err err
 	cores[stages.Dispatch] = e.dispatch
 	e.info.Exactness = e.exactness(cfg.Device)
 	e.meta = e.describe(cfg)
-	cores[stages.Combine] = new(combine.Core)
+	cores[stages.Combine] = &combine.Core{Borders: e.borders}
 	return cores, nil
 }
 

@@ -54,13 +54,22 @@ type Queue interface {
 // time.
 type Watched interface {
 	// Watch makes the queue call f before it begins the work of a Submit and after it has ended it,
-	// and before a ticket tells that it is done. deviceNS is what the ticket will tell; 0 at the
-	// beginning. lateNS is how long ago the work began or ended, if whoever waits for the device
-	// was busy with what was done before, and looked late; else 0. Of urgent Submits f is told in
-	// their order, and of others in theirs. Urgent work that begins amid other work ends before
-	// that goes on. f must not block and not call the queue. Watch is called once, before the first
-	// Submit.
-	Watch(f func(working, urgent bool, deviceNS, lateNS int64))
+	// and before a ticket tells that it is done. Of urgent Submits to a part f is told in their
+	// order, and of others in theirs. Urgent work that begins amid other work ends before that goes
+	// on. Parts of a Split are told of side by side, from goroutines of their own. f must not block
+	// and not call the queue. Watch is called once, before the first Submit.
+	Watch(f func(Progress))
+}
+
+// Progress is what a Watched tells: the beginning or the end of the work of a Submit.
+type Progress struct {
+	Part    int  // of a Split, else 0
+	Working bool // it begins
+	Urgent  bool
+	// DeviceNS is what the ticket will tell; 0 at the beginning. LateNS is how long ago the work
+	// began or ended, if whoever waits for the device was busy with what was done before, and
+	// looked late; else 0.
+	DeviceNS, LateNS int64
 }
 
 // Preemptive is a Device whose queues run urgent Commands amid others, a few milliseconds after

@@ -5,8 +5,9 @@ package gpu
 // the part that they name (Commands.Part). What the work of one part needs of another comes with it
 // (Commands.Moves).
 //
-// A queue of a Split has a queue of each part. Its tickets are done in the order of Submit, though
-// the parts compute side by side.
+// A queue of a Split has a queue of each part, which keeps the order of its own Commands; the parts
+// compute side by side. The ticket of Commands with moves is done after those of the part that they
+// come from, as far as these were submitted before.
 type Split interface {
 	Device
 	// Parts returns the devices, which stay the Split's. NewBuffer and Wrap of a Split are those of

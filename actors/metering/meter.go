@@ -11,7 +11,9 @@ import (
 // Meter measures where time goes (stages.Times). Cores have no clock. The shells tell the meter
 // what expert-IO waits for and which reads are under way; the device's queue tells it when the
 // device works. Nothing changes between two such notes, so all the time between them belongs to one
-// account. A note reads the clock once and allocates nothing after the lists have grown.
+// account: the parts of a device (gpu.Split) have an account each, so that together they may work
+// longer than the time that passed. A note reads the clock once and allocates nothing after the
+// lists have grown.
 //
 // It also writes a record of each submission that the device has worked on, if the queue says when
 // it works.
@@ -24,18 +26,15 @@ type Meter struct {
 	submitting work // that dispatch is about to submit; only the line uses it
 	watched    bool // the queue says when the device works; otherwise only reads are timed
 
-	mu    sync.Mutex // guards the rest
-	until int64      // all time before this is counted
-	busy  [2]bool    // whether the device has begun work that is not urgent, and urgent work
-	at    [2]work    // likewise: that it does, or did last
-	reads int        // under way
-	waits []wait     // steps that lack experts of a routed layer, the longest wait first
-	// the work that the device has not begun: what is not urgent, and what is
-	submitted [2]backlog
-	readNS    int64
-	starved   int64          // of DiskWaitNS, since the device last worked
-	layers    []stages.Times // [layers+1]; the last is for the head and for work of no layer
-	spells    spells
+	mu      sync.Mutex // guards the rest
+	until   int64      // all time before this is counted
+	devices []device   // the parts of the device
+	reads   int        // under way
+	waits   []wait     // steps that lack experts of a routed layer, the longest wait first
+	readNS  int64
+	starved int64          // of DiskWaitNS, since the device last worked
+	layers  []stages.Times // [layers+1]; the last is for the head and for work of no layer
+	spells  spells
 }
 
 // wait is a step that waits for experts of a layer.
@@ -47,7 +46,7 @@ type wait struct {
 // New returns the meter of a model with a number of layers. now reads the engine's clock, in
 // nanoseconds. Nobody else writes the log's Submissions.
 func New(layers int, now func() int64, log *record.Log) *Meter {
-	return &Meter{now: now, log: log, submitting: work{layer: int32(layers), wave: -1}, layers: make([]stages.Times, layers+1)}
+	return &Meter{now: now, log: log, submitting: work{layer: int32(layers), wave: -1}, devices: make([]device, 1), layers: make([]stages.Times, layers+1)}
 }
 
 // count adds the time since the last note to its account. The caller holds m.mu.
@@ -58,10 +57,16 @@ func (m *Meter) count() {
 	if m.reads > 0 {
 		m.readNS += d
 	}
-	switch {
-	case !m.watched:
-	case m.busy[0] || m.busy[1]:
-		at := &m.at[class(m.busy[1])] // urgent work runs amid other work
+	if !m.watched {
+		return
+	}
+	working := false
+	for i := range m.devices {
+		at := m.devices[i].working()
+		if at == nil {
+			continue
+		}
+		working = true
 		t := &m.layers[at.layer]
 		t.ComputeNS += d
 		m.spells.of(at.step).DeviceNS += d
@@ -69,7 +74,8 @@ func (m *Meter) count() {
 			t.OverlapNS += d
 			at.overlapNS += d
 		}
-	case len(m.waits) > 0:
+	}
+	if !working && len(m.waits) > 0 {
 		m.layers[m.waits[0].layer].DiskWaitNS += d
 		m.starved += d
 		m.spells.of(m.waits[0].step).DiskWaitNS += d

@@ -13,20 +13,20 @@ import (
 
 // watchedQueue is a queue that the test works off by hand.
 type watchedQueue struct {
-	watch  func(working, urgent bool, deviceNS, lateNS int64)
+	watch  func(gpu.Progress)
 	refuse error
 }
 
-func (q *watchedQueue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) { q.watch = f }
-func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error)                   { return nil, q.refuse }
-func (q *watchedQueue) Close() error                                               { return nil }
+func (q *watchedQueue) Watch(f func(gpu.Progress))               { q.watch = f }
+func (q *watchedQueue) Submit(*gpu.Commands) (gpu.Ticket, error) { return nil, q.refuse }
+func (q *watchedQueue) Close() error                             { return nil }
 
 // TestMeter lets two layers of one step and the head pass, with a clock that the test turns.
 func TestMeter(t *testing.T) {
 	var clock int64
 	m := New(2, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{}
-	q := m.Measured(dev)
+	q := m.Measured(dev, 1)
 	step := func(layer int) stages.Step { return stages.Step{ID: 7, Layer: layer} }
 	submit := func(layer int) {
 		t.Helper()
@@ -37,9 +37,9 @@ func TestMeter(t *testing.T) {
 		}
 	}
 	work := func(ns int64) {
-		dev.watch(true, false, 0, 0)
+		dev.watch(gpu.Progress{Working: true})
 		clock += ns
-		dev.watch(false, false, 0, 0)
+		dev.watch(gpu.Progress{})
 	}
 	reads := func(n int) *stages.Outbox {
 		return &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, n)}}}
@@ -100,9 +100,9 @@ func TestMeterGivenUp(t *testing.T) {
 	var clock int64
 	m := New(1, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{refuse: errors.New("no")}
-	q := m.Measured(dev)
-	if _, err := q.Submit(new(gpu.Commands)); err == nil || len(m.submitted[0].all) != 0 {
-		t.Errorf("refused: error %v, %d submissions are left", err, len(m.submitted[0].all))
+	q := m.Measured(dev, 1)
+	if _, err := q.Submit(new(gpu.Commands)); err == nil || len(m.devices[0].submitted[0].all) != 0 {
+		t.Errorf("refused: error %v, %d submissions are left", err, len(m.devices[0].submitted[0].all))
 	}
 	s := stages.Step{ID: 3}
 	m.After(stages.ExpertIO, &stages.LayerRouted{Step: s}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
@@ -124,7 +124,7 @@ func TestMeterAmid(t *testing.T) {
 	var clock int64
 	m := New(2, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{}
-	q := m.Measured(dev)
+	q := m.Measured(dev, 1)
 	for _, c := range []struct {
 		step   stages.Step
 		urgent bool
@@ -138,7 +138,7 @@ func TestMeterAmid(t *testing.T) {
 		working, urgent bool
 		ns              int64
 	}{{true, false, 10}, {true, true, 20}, {false, true, 30}, {false, false, 40}, {true, false, 50}, {false, false, 60}} {
-		dev.watch(c.working, c.urgent, 0, 0)
+		dev.watch(gpu.Progress{Working: c.working, Urgent: c.urgent})
 		clock += c.ns
 	}
 	if got, want := [2]stages.Spell{m.take(3), m.take(4)}, [2]stages.Spell{{DeviceNS: 10 + 30 + 50}, {DeviceNS: 20}}; got != want {
@@ -154,7 +154,7 @@ func TestMeterUnwatched(t *testing.T) {
 	var clock int64
 	m := New(1, func() int64 { return clock }, new(record.Log))
 	q := struct{ gpu.Queue }{}
-	if m.Measured(q) != gpu.Queue(q) {
+	if m.Measured(q, 1) != gpu.Queue(q) {
 		t.Error("the queue is not the same")
 	}
 	m.After(stages.ExpertIO, &stages.LayerRouted{Step: stages.Step{ID: 3}}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
@@ -170,13 +170,13 @@ func TestMeterUnwatched(t *testing.T) {
 // grow.
 func TestMeterNeverIdle(t *testing.T) {
 	m := New(1, func() int64 { return 0 }, new(record.Log))
-	m.submit(false, record.Mix, nil)
+	m.submit(new(gpu.Commands))
 	for range 10000 {
-		m.submit(false, record.Mix, nil)
-		m.work(true, false, 0, 0)
-		m.work(false, false, 0, 0)
+		m.submit(new(gpu.Commands))
+		m.work(gpu.Progress{Working: true})
+		m.work(gpu.Progress{})
 	}
-	if n := cap(m.submitted[0].all); n > 512 {
+	if n := cap(m.devices[0].submitted[0].all); n > 512 {
 		t.Errorf("room for %d submissions where two wait at most", n)
 	}
 }
@@ -194,9 +194,9 @@ func BenchmarkMeter(b *testing.B) {
 	for b.Loop() {
 		for range 3 {
 			m.Before(stages.Dispatch, &stages.BeginLayer{Step: s})
-			m.submit(false, record.Mix, nil)
-			m.work(true, false, 0, 0)
-			m.work(false, false, 0, 0)
+			m.submit(new(gpu.Commands))
+			m.work(gpu.Progress{Working: true})
+			m.work(gpu.Progress{})
 		}
 		m.After(stages.ExpertIO, routed, out)
 		m.After(stages.ExpertIO, read, out)
@@ -228,7 +228,7 @@ func TestMeterLayers(t *testing.T) {
 		clock, log := int64(90), record.NewLog(1<<16)
 		m := New(5, func() int64 { return clock }, log)
 		dev := &watchedQueue{}
-		q := m.Measured(dev)
+		q := m.Measured(dev, 1)
 		var cmd gpu.Commands
 		for _, layer := range []int32{1, 2, 4} { // a probe leaves out one
 			gpu.Encode(&cmd, gpu.Mark{Tag: layer})
@@ -238,20 +238,20 @@ func TestMeterLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock = 100
-		dev.watch(true, false, 0, 0)
+		dev.watch(gpu.Progress{Working: true})
 		if c.amid {
 			if _, err := q.Submit(&gpu.Commands{Urgent: true}); err != nil {
 				t.Fatal(err)
 			}
-			dev.watch(true, true, 0, 0)
+			dev.watch(gpu.Progress{Working: true, Urgent: true})
 			clock = 105
-			dev.watch(false, true, 5, 0)
+			dev.watch(gpu.Progress{Urgent: true, DeviceNS: 5})
 		}
 		clock = 200
 		for i, mark := range cmd.Marks() {
 			mark.NS = c.marks[i]
 		}
-		dev.watch(false, false, 60, 0)
+		dev.watch(gpu.Progress{DeviceNS: 60})
 		var got []record.Submission
 		for _, s := range log.Recording().Submissions {
 			if s.Urgent == 0 {
@@ -273,7 +273,7 @@ func TestMeterLate(t *testing.T) {
 	clock, log := int64(100), record.NewLog(1<<16)
 	m := New(2, func() int64 { return clock }, log)
 	dev := &watchedQueue{}
-	q := m.Measured(dev)
+	q := m.Measured(dev, 1)
 	submit := func(layer int) {
 		t.Helper()
 		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: 7, Layer: layer}})
@@ -282,20 +282,20 @@ func TestMeterLate(t *testing.T) {
 		}
 	}
 	submit(0)
-	dev.watch(true, false, 0, 0)
+	dev.watch(gpu.Progress{Working: true})
 	submit(1)
 	clock = 150
 	m.After(stages.ExpertIO, &stages.PrefetchExperts{}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
 	clock = 2000 // a stage was at work, and a read went on
-	dev.watch(false, false, 60, 1840)
-	dev.watch(true, false, 0, 1840)
-	dev.watch(false, false, 25, 1815)
+	dev.watch(gpu.Progress{DeviceNS: 60, LateNS: 1840})
+	dev.watch(gpu.Progress{Working: true, LateNS: 1840})
+	dev.watch(gpu.Progress{DeviceNS: 25, LateNS: 1815})
 	clock = 2100
 	submit(1) // nothing was left: it begins when the device says so
 	clock = 2104
-	dev.watch(true, false, 0, 0)
+	dev.watch(gpu.Progress{Working: true})
 	clock = 2134
-	dev.watch(false, false, 30, 0)
+	dev.watch(gpu.Progress{DeviceNS: 30})
 	var got [][3]int64
 	for _, s := range log.Recording().Submissions {
 		got = append(got, [3]int64{s.BeganNS, s.EndedNS, s.DeviceNS})
@@ -311,5 +311,92 @@ func TestMeterLate(t *testing.T) {
 	}
 	if got, want := m.take(7), (stages.Spell{DeviceNS: 60 + 25 + 30}); got != want {
 		t.Errorf("the step took %+v, want %+v", got, want)
+	}
+}
+
+// TestMeterParts has two parts of a device work side by side. Each has its own account, and what
+// moves from the first to the second begins there when the first is done with it.
+func TestMeterParts(t *testing.T) {
+	clock, log := int64(0), record.NewLog(1<<16)
+	m := New(2, func() int64 { return clock }, log)
+	dev := &watchedQueue{}
+	q := m.Measured(dev, 2)
+	submit := func(step stages.StepID, layer int, moves bool) {
+		t.Helper()
+		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: step, Layer: layer}})
+		c := &gpu.Commands{Part: layer}
+		if moves {
+			c.Moves = []gpu.Move{{}}
+		}
+		if _, err := q.Submit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell := func(at int64, part int, working bool, ns int64) {
+		clock = at
+		dev.watch(gpu.Progress{Part: part, Working: working, DeviceNS: ns})
+	}
+	submit(7, 0, false)
+	tell(0, 0, true, 0)
+	submit(7, 1, true)
+	tell(0, 1, true, 0) // its queue says so, and waits
+	submit(8, 0, false)
+	submit(8, 1, true)
+	tell(100, 0, false, 100)
+	tell(100, 0, true, 0)
+	tell(180, 1, false, 75) // 5 are the move
+	tell(180, 1, true, 0)   // waits for the first part
+	tell(200, 0, false, 100)
+	tell(270, 1, false, 65)
+	submit(9, 1, false) // needs nothing of the first part
+	tell(300, 1, true, 0)
+	tell(310, 1, false, 10)
+	if _, err := q.Submit(&gpu.Commands{Part: 2}); err != nil {
+		t.Error(err)
+	}
+	var got [][4]int64
+	for _, s := range log.Recording().Submissions {
+		got = append(got, [4]int64{int64(s.Step), int64(s.Device), s.BeganNS, s.EndedNS})
+	}
+	if want := [][4]int64{{7, 0, 0, 100}, {7, 1, 100, 180}, {8, 0, 100, 200}, {8, 1, 200, 270}, {9, 1, 300, 310}}; !slices.Equal(got, want) {
+		t.Errorf("the records are %v, want %v", got, want)
+	}
+	if first, second := m.Of(0, 0).ComputeNS, m.Of(1, 0).ComputeNS; first != 200 || second != 80+70+10 {
+		t.Errorf("the layers took %d and %d ns, want 200 and 160", first, second)
+	}
+	if got, want := m.take(8), (stages.Spell{DeviceNS: 100 + 70}); got != want {
+		t.Errorf("step 8 took %+v, want %+v", got, want)
+	}
+}
+
+// TestMeterToldLater has the first part's end told after that of what needed it.
+func TestMeterToldLater(t *testing.T) {
+	clock, log := int64(0), record.NewLog(1<<16)
+	m := New(2, func() int64 { return clock }, log)
+	dev := &watchedQueue{}
+	q := m.Measured(dev, 2)
+	for part := range 2 {
+		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: 7, Layer: part}})
+		c := &gpu.Commands{Part: part}
+		if part > 0 {
+			c.Moves = []gpu.Move{{}}
+		}
+		if _, err := q.Submit(c); err != nil {
+			t.Fatal(err)
+		}
+		dev.watch(gpu.Progress{Part: part, Working: true})
+	}
+	clock = 500
+	dev.watch(gpu.Progress{Part: 1, DeviceNS: 40, LateNS: 300})
+	dev.watch(gpu.Progress{DeviceNS: 150, LateNS: 350})
+	var got [][3]int64
+	for _, s := range log.Recording().Submissions {
+		got = append(got, [3]int64{int64(s.Device), s.BeganNS, s.EndedNS})
+	}
+	if want := [][3]int64{{1, 160, 200}, {0, 0, 150}}; !slices.Equal(got, want) {
+		t.Errorf("the records are %v, want %v", got, want)
+	}
+	if first, second := m.Of(0, 0).ComputeNS, m.Of(1, 0).ComputeNS; first != 150 || second != 40 {
+		t.Errorf("the layers took %d and %d ns, want 150 and 40", first, second)
 	}
 }

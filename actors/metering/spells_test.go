@@ -14,14 +14,14 @@ func TestSpells(t *testing.T) {
 	var clock int64
 	m := New(2, func() int64 { return clock }, new(record.Log))
 	dev := &watchedQueue{}
-	q := m.Measured(dev)
+	q := m.Measured(dev, 1)
 	submit := func(id stages.StepID, layer int) {
 		t.Helper()
 		m.Before(stages.Dispatch, &stages.BeginLayer{Step: stages.Step{ID: id, Layer: layer}})
 		if _, err := q.Submit(new(gpu.Commands)); err != nil {
 			t.Fatal(err)
 		}
-		dev.watch(true, false, 0, 0)
+		dev.watch(gpu.Progress{Working: true})
 	}
 	told := func(name string, in stages.Message, got *stages.Spell, want stages.Spell) {
 		t.Helper()
@@ -32,7 +32,7 @@ func TestSpells(t *testing.T) {
 
 	submit(1, 0)
 	clock += 10
-	dev.watch(false, false, 0, 0)
+	dev.watch(gpu.Progress{})
 	m.After(stages.ExpertIO, &stages.LayerRouted{Step: stages.Step{ID: 1}}, &stages.Outbox{Reads: []stages.ReadGroup{{Reads: make([]stages.Read, 1)}}})
 	clock += 7 // the device waits for the disk
 	first := &stages.LayerRetired{Step: stages.Step{ID: 1}}
@@ -45,11 +45,11 @@ func TestSpells(t *testing.T) {
 	told("the head, while the device works", head, &head.Spell, stages.Spell{DeviceNS: 20})
 	told("the head again", head, &head.Spell, stages.Spell{})
 	clock += 3
-	dev.watch(false, false, 0, 0)
+	dev.watch(gpu.Progress{})
 
 	submit(2, 0)
 	clock += 5
-	dev.watch(false, false, 0, 0)
+	dev.watch(gpu.Progress{})
 	together := &stages.LayerRetired{Step: stages.Step{ID: 2}, More: 1}
 	told("all layers together", together, &together.Spell, stages.Spell{DeviceNS: 5})
 	submit(2, 0)

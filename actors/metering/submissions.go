@@ -17,6 +17,7 @@ type work struct {
 	picks int32 // of a wave: picks of them
 	part  record.Part
 	marks []*gpu.Mark // at the ends of layers
+	after uint64      // how many submissions to the part before are done first
 
 	submittedNS, beganNS, pausedNS, overlapNS, starvedNS int64
 }
@@ -27,14 +28,33 @@ type backlog struct {
 	first int
 }
 
-// Measured returns a queue that notes the layer of each submission, if q can say when the device
-// works. Otherwise it returns q.
-func (m *Meter) Measured(q gpu.Queue) gpu.Queue {
+// device is what one part of the device does and is to do: what is not urgent, and what is.
+type device struct {
+	submitted      [2]backlog
+	at             [2]work // that it does, or did last
+	busy           [2]bool // whether it has begun that
+	held           [2]bool // it would have, but needs what the part before has not done yet
+	entered, ended uint64  // submissions ever, and those of them that are done
+}
+
+// working returns what the part works on: urgent work runs amid other work. Nil is nothing.
+func (d *device) working() *work {
+	for _, k := range []int{1, 0} {
+		if d.busy[k] {
+			return &d.at[k]
+		}
+	}
+	return nil
+}
+
+// Measured returns a queue of a device with a number of parts (gpu.PartsOf) that notes the layer of
+// each submission, if q can say when the device works. Otherwise it returns q.
+func (m *Meter) Measured(q gpu.Queue, parts int) gpu.Queue {
 	w, ok := q.(gpu.Watched)
 	if !ok {
 		return q
 	}
-	m.watched = true
+	m.watched, m.devices = true, make([]device, parts)
 	w.Watch(m.work)
 	return &measuredQueue{q, m}
 }
@@ -47,27 +67,50 @@ func class(urgent bool) int {
 	return 0
 }
 
-// work notes that the device began or ended the oldest submission of a class lateNS ago, which took
-// deviceNS by its own clock.
-func (m *Meter) work(working, urgent bool, deviceNS, lateNS int64) {
+// work notes that a part of the device began or ended the oldest submission of a class.
+func (m *Meter) work(p gpu.Progress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.count()
-	k, at := class(urgent), m.until-lateNS
-	w := &m.at[k]
-	m.busy[k] = working
-	if working {
-		*w = m.submitted[k].pop()
-		w.beganNS, w.starvedNS, m.starved = min(max(at, w.submittedNS), m.until), m.starved, 0
-		m.compute(w, m.until-w.beganNS)
+	d, k, at := &m.devices[p.Part], class(p.Urgent), m.until-p.LateNS
+	if p.Working {
+		d.at[k] = d.submitted[k].pop()
+		if d.held[k] = p.Part > 0 && d.at[k].after > m.devices[p.Part-1].ended; !d.held[k] {
+			m.begin(d, k, at)
+		}
 		return
 	}
-	if urgent && m.busy[0] {
-		m.at[0].pausedNS += m.until - w.beganNS
+	w := &d.at[k]
+	if d.held[k] { // what it needed was done, though nobody has said so yet
+		m.begin(d, k, at-p.DeviceNS)
+	}
+	d.busy[k] = false
+	if p.Urgent && d.busy[0] {
+		d.at[0].pausedNS += m.until - w.beganNS
 	}
 	endedNS := max(at, w.beganNS)
 	m.compute(w, endedNS-m.until)
-	m.note(w, urgent, endedNS, deviceNS)
+	m.note(w, p, endedNS)
+	if d.ended++; p.Part+1 < len(m.devices) {
+		m.release(&m.devices[p.Part+1], d.ended, at)
+	}
+}
+
+// begin notes that a part began what it is at.
+func (m *Meter) begin(d *device, k int, at int64) {
+	w := &d.at[k]
+	d.busy[k], d.held[k] = true, false
+	w.beganNS, w.starvedNS, m.starved = min(max(at, w.submittedNS), m.until), m.starved, 0
+	m.compute(w, m.until-w.beganNS)
+}
+
+// release begins what a part would have begun, had the part before done so many submissions.
+func (m *Meter) release(d *device, ended uint64, at int64) {
+	for k := range d.held {
+		if d.held[k] && d.at[k].after <= ended {
+			m.begin(d, k, at)
+		}
+	}
 }
 
 // compute puts right how long the device has worked on w, what was counted until now. Reads went on
@@ -106,10 +149,10 @@ func (m *Meter) workOf(in stages.Message) work {
 }
 
 // note writes the record of a submission that has ended. The caller holds m.mu.
-func (m *Meter) note(w *work, urgent bool, endedNS, deviceNS int64) {
+func (m *Meter) note(w *work, p gpu.Progress, endedNS int64) {
 	r := record.Submission{
-		Step: uint64(w.step), Layer: w.layer, More: w.more, Wave: w.wave, Rows: w.rows, Uses: w.uses, Picks: w.picks, Part: w.part, Urgent: uint8(class(urgent)),
-		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: endedNS, DeviceNS: deviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
+		Step: uint64(w.step), Layer: w.layer, More: w.more, Wave: w.wave, Rows: w.rows, Uses: w.uses, Picks: w.picks, Part: w.part, Urgent: uint8(class(p.Urgent)), Device: uint8(p.Part),
+		SubmittedNS: w.submittedNS, BeganNS: w.beganNS, EndedNS: endedNS, DeviceNS: p.DeviceNS, PausedNS: w.pausedNS, OverlapNS: w.overlapNS, StarvedNS: w.starvedNS,
 	}
 	if w.step == 0 {
 		r.Layer = -1
@@ -156,29 +199,39 @@ type measuredQueue struct {
 
 // Submit notes what it is first, because the device may begin before the queue returns.
 func (q *measuredQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
-	urgent := c.Urgent
-	q.m.submit(urgent, record.Part(c.Tag), c.Marks())
+	part, urgent := c.Part, c.Urgent
+	if part < 0 || part >= len(q.m.devices) {
+		return q.Queue.Submit(c) // which refuses it
+	}
+	q.m.submit(c)
 	t, err := q.Queue.Submit(c)
 	if err != nil {
-		q.m.unsubmit(urgent)
+		q.m.unsubmit(part, urgent)
 	}
 	return t, err
 }
 
-func (m *Meter) submit(urgent bool, part record.Part, marks []*gpu.Mark) {
+func (m *Meter) submit(c *gpu.Commands) {
 	w := m.submitting
-	w.part, w.marks, w.submittedNS = part, marks, m.now()
+	w.part, w.marks, w.submittedNS = record.Part(c.Tag), c.Marks(), m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.submitted[class(urgent)].push(w)
+	if len(c.Moves) > 0 && c.Part > 0 {
+		w.after = m.devices[c.Part-1].entered
+	}
+	d := &m.devices[c.Part]
+	d.entered++
+	d.submitted[class(c.Urgent)].push(w)
 }
 
 // unsubmit removes a submission that the queue refused. The device may meanwhile have begun earlier
 // ones, but not this one.
-func (m *Meter) unsubmit(urgent bool) {
+func (m *Meter) unsubmit(part int, urgent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.submitted[class(urgent)].takeBack()
+	d := &m.devices[part]
+	d.entered--
+	d.submitted[class(urgent)].takeBack()
 }
 
 func (b *backlog) push(w work) {

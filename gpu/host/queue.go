@@ -21,7 +21,7 @@ type queue struct {
 	line    *gpu.Line[*ticket] // a nil ticket says: look at hurried
 	pause   pause              // of x
 	// nil, or see gpu.Watched
-	watch func(working, urgent bool, deviceNS, lateNS int64)
+	watch func(gpu.Progress)
 	bound chan error // hears whether the thread has its place, before the first work; then nil
 
 	mu      sync.Mutex // guards the rest
@@ -68,7 +68,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 func (d *Device) Preempts() {}
 
 // Watch makes the queue report when it works, see gpu.Watched.
-func (q *queue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) { q.watch = f }
+func (q *queue) Watch(f func(gpu.Progress)) { q.watch = f }
 
 func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	if err := c.Check(); err != nil {
@@ -155,13 +155,13 @@ func (q *queue) first() *ticket {
 func (q *queue) run(t *ticket, x *executor) {
 	urgent := t.Of.Urgent
 	if q.watch != nil {
-		q.watch(true, urgent, 0, 0)
+		q.watch(gpu.Progress{Working: true, Urgent: urgent})
 	}
 	x.clock.start(x.pause)
 	err := x.run(t.Of)
 	took := x.clock.worked(x.pause)
 	if q.watch != nil {
-		q.watch(false, urgent, took, 0)
+		q.watch(gpu.Progress{Urgent: urgent, DeviceNS: took})
 	}
 	t.Of = nil // the caller's again
 	t.Complete(took, err)

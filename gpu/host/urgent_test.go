@@ -48,9 +48,9 @@ func TestUrgentGoesAmid(t *testing.T) {
 		log = append(log, s)
 	}
 	began := make(chan bool, 1)
-	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS, _ int64) {
-		note(map[bool]string{true: "begin", false: "end"}[working] + map[bool]string{true: " urgent", false: ""}[urgent])
-		if working && !urgent {
+	q.(gpu.Watched).Watch(func(p gpu.Progress) {
+		note(map[bool]string{true: "begin", false: "end"}[p.Working] + map[bool]string{true: " urgent", false: ""}[p.Urgent])
+		if p.Working && !p.Urgent {
 			select {
 			case began <- true:
 			default:
@@ -164,14 +164,14 @@ func TestMarksPause(t *testing.T) {
 	defer q.Close()
 	var within, amid atomic.Int32 // work that is not urgent; urgent work amid it
 	begun := make(chan struct{}, 1000)
-	q.(gpu.Watched).Watch(func(working, urgent bool, _, _ int64) {
+	q.(gpu.Watched).Watch(func(p gpu.Progress) {
 		switch {
-		case !urgent && working:
+		case !p.Urgent && p.Working:
 			within.Store(1)
 			begun <- struct{}{}
-		case !urgent:
+		case !p.Urgent:
 			within.Store(0)
-		case working:
+		case p.Working:
 			amid.Add(within.Load())
 		}
 	})

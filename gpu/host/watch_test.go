@@ -34,9 +34,9 @@ func TestWatch(t *testing.T) {
 		defer mu.Unlock()
 		log = append(log, s)
 	}
-	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS, _ int64) {
-		note(map[bool]string{true: "begin", false: "end"}[working])
-		took.Store(deviceNS)
+	q.(gpu.Watched).Watch(func(p gpu.Progress) {
+		note(map[bool]string{true: "begin", false: "end"}[p.Working])
+		took.Store(p.DeviceNS)
 	})
 	done := make(chan error, 1) // OnDone may call back at once
 	var want []string

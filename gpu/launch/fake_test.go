@@ -318,7 +318,7 @@ func TestLate(t *testing.T) {
 		d := openFake(t, f)
 		v, q := newBuffer(t, d, 64), newQueue(t, d)
 		var late []time.Duration // of a beginning, an end, a beginning, an end
-		q.(gpu.Watched).Watch(func(working, _ bool, _, lateNS int64) { late = append(late, time.Duration(lateNS)) })
+		q.(gpu.Watched).Watch(func(p gpu.Progress) { late = append(late, time.Duration(p.LateNS)) })
 		began := time.Now()
 		first, err := q.Submit(adds(v))
 		if err != nil {
@@ -363,14 +363,14 @@ func TestWatch(t *testing.T) {
 	var mu sync.Mutex
 	var seen []bool
 	reports := [2]int{} // of what is not urgent, and of what is
-	q.(gpu.Watched).Watch(func(working, urgent bool, deviceNS, _ int64) {
+	q.(gpu.Watched).Watch(func(p gpu.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen = append(seen, working)
-		if want := map[bool]int64{true: 0, false: 7}[working]; deviceNS != want {
-			t.Errorf("working %v: told of %d ns, want %d", working, deviceNS, want)
+		seen = append(seen, p.Working)
+		if want := map[bool]int64{true: 0, false: 7}[p.Working]; p.DeviceNS != want {
+			t.Errorf("working %v: told of %d ns, want %d", p.Working, p.DeviceNS, want)
 		}
-		if urgent {
+		if p.Urgent {
 			reports[1]++
 		} else {
 			reports[0]++

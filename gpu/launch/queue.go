@@ -38,7 +38,7 @@ type queue struct {
 	waiting  []*ticket // submitted, not encoded
 	inFlight []bool    // encoded, not done, oldest first: whether they are urgent
 	closed   bool
-	watch    func(working, urgent bool, deviceNS, lateNS int64)
+	watch    func(gpu.Progress)
 	wake     chan struct{} // a value means: look at waiting and closed
 	ended    chan error    // of the goroutine
 
@@ -80,7 +80,7 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 
 // Watch makes the queue report when it works, see gpu.Watched. If several Submits are in flight,
 // the work of one begins when the work of the one before it ends.
-func (q *queue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) {
+func (q *queue) Watch(f func(gpu.Progress)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.watch = f
@@ -200,7 +200,7 @@ func (q *queue) run(x *encoder, t *ticket) {
 	first, watch := len(q.inFlight) == 1, q.watch
 	q.mu.Unlock()
 	if first && watch != nil {
-		watch(true, urgent, 0, 0)
+		watch(gpu.Progress{Working: true, Urgent: urgent})
 	}
 	q.watching.Unlock()
 	t.Of.x, t.Of.failed = x, x.run(&t.Of)
@@ -224,9 +224,9 @@ func (q *queue) complete(t *ticket, ns int64, err error) {
 	is := more && q.inFlight[0]
 	q.mu.Unlock()
 	if watch != nil {
-		watch(false, was, ns, late)
+		watch(gpu.Progress{Urgent: was, DeviceNS: ns, LateNS: late})
 		if more {
-			watch(true, is, 0, late)
+			watch(gpu.Progress{Working: true, Urgent: is, LateNS: late})
 		}
 	}
 	q.watching.Unlock()

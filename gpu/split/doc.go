@@ -8,7 +8,9 @@
 // one part download, into host memory, and holds back what the other part is given, until that is
 // done and can be uploaded.
 //
-// Tickets are done in the order of Submit. So whoever waits for one knows that all before it are
-// done too, as with any queue, and one part that fails fails the tickets of its own work: a step
-// that passes through that part fails, as it does where the only device does.
+// Each part's tickets are done in the order of Submit, and none before those of the part before
+// that were submitted when its moves were: so whoever waits for the end of a step knows that all of
+// it is done, and steps that are with different parts do not wait for each other. A part that fails
+// fails the tickets of its own work: a step that passes through that part fails, as it does where
+// the only device does.
 package split

@@ -4,8 +4,24 @@ import "github.com/moeflux/moeflux-actor/gpu"
 
 // line is the queue of a part, and what it is to be given when that has what it needs.
 type line struct {
-	queue gpu.Queue
-	held  []*held // oldest first
+	queue   gpu.Queue
+	reports reports
+	held    []*held // oldest first
+
+	// The queue's mu guards the rest.
+	order         []*ticket // submitted and not told to be done, oldest first
+	entered, told uint64    // how many ever were
+}
+
+// submit gives the part commands.
+func (l *line) submit(c *gpu.Commands, p purpose) (gpu.Ticket, error) {
+	urgent := c.Urgent
+	l.reports.add(urgent, p) // the part may begin before its queue returns
+	t, err := l.queue.Submit(c)
+	if err != nil {
+		l.reports.takeBack(urgent)
+	}
+	return t, err
 }
 
 // held is work that a part has not been given yet.
@@ -26,7 +42,10 @@ type given struct {
 }
 
 // attach has those who gave work hear of its end. It may call them at once, so no lock is held.
-func attach(all []given) {
+func (q *queue) attach(all []given) {
+	if all == nil {
+		return
+	}
 	for _, g := range all {
 		if g.ticket == nil {
 			g.end(g.err)
@@ -34,13 +53,30 @@ func attach(all []given) {
 			g.ticket.OnDone(g.end)
 		}
 	}
+	clear(all)
+	q.giving.Lock()
+	defer q.giving.Unlock()
+	q.given = append(q.given, all[:0])
+}
+
+// list returns an empty list of what is given, in memory that attach has used. The caller holds
+// giving.
+func (q *queue) list() []given {
+	n := len(q.given) - 1
+	if n < 0 {
+		return nil
+	}
+	l := q.given[n]
+	q.given = q.given[:n]
+	return l
 }
 
 // transfer takes moves through host memory.
 type transfer struct {
 	out, in gpu.Commands // downloads and uploads
 	memory  []byte
-	h       *held // that waits for it
+	h       *held   // that waits for it; nil when it has been given
+	t       *ticket // of that
 
 	downloaded, uploaded func(error)
 }
@@ -49,16 +85,31 @@ type transfer struct {
 // what was given meanwhile. The caller holds giving.
 func (q *queue) hold(t *ticket) []given {
 	c := t.Of.commands
-	h := &held{commands: c, end: t.Of.end, t: t, ready: len(c.Moves) == 0}
+	h := q.heldFor(c, t.Of.end)
+	h.t, h.ready = t, len(c.Moves) == 0
 	l := q.lines[c.Part]
 	l.held = append(l.held, h)
 	if h.ready {
 		return nil
 	}
 	h.x = q.transfer(h)
-	from := q.lines[c.Part-1]
-	from.held = append(from.held, &held{commands: &h.x.out, end: h.x.downloaded, ready: true})
-	return q.flush(from, nil)
+	from, down := q.lines[c.Part-1], q.heldFor(&h.x.out, h.x.downloaded)
+	down.ready = true
+	from.held = append(from.held, down)
+	return q.flush(from, q.list())
+}
+
+// heldFor returns work in the memory of some that was given, if possible.
+func (q *queue) heldFor(c *gpu.Commands, end func(error)) *held {
+	var h *held
+	if n := len(q.held) - 1; n >= 0 {
+		h, q.held = q.held[n], q.held[:n]
+	}
+	if h == nil {
+		h = new(held)
+	}
+	*h = held{commands: c, end: end}
+	return h
 }
 
 // transfer returns a transfer of what h needs.
@@ -74,7 +125,7 @@ func (q *queue) transfer(h *held) *transfer {
 		x.downloaded = func(err error) { q.arrived(x, err) }
 		x.uploaded = func(err error) { q.transferred(x, err) }
 	}
-	x.h = h
+	x.h, x.t = h, h.t
 	total := 0
 	for _, m := range h.commands.Moves {
 		total += m.Bytes
@@ -98,6 +149,7 @@ func (q *queue) flush(l *line, all []given) []given {
 	n := 0
 	for ; n < len(l.held) && l.held[n].ready; n++ {
 		all = q.submit(l, l.held[n], all)
+		q.held = append(q.held, l.held[n])
 	}
 	rest := copy(l.held, l.held[n:])
 	clear(l.held[rest:])
@@ -108,17 +160,24 @@ func (q *queue) flush(l *line, all []given) []given {
 // submit gives a part work that was held back, and what has to come first.
 func (q *queue) submit(l *line, h *held, all []given) []given {
 	if h.x != nil && h.err == nil {
-		t, err := l.queue.Submit(&h.x.in)
+		t, err := l.submit(&h.x.in, uploading)
 		if h.err = err; err == nil {
 			all = append(all, given{ticket: t, end: h.x.uploaded})
 		}
 	}
-	if h.err != nil {
-		return append(all, given{end: h.end, err: h.err})
+	is := computing
+	if h.t == nil {
+		is = downloading
 	}
-	t, err := l.queue.Submit(h.commands)
-	if err != nil {
-		return append(all, given{end: h.end, err: err})
+	var t gpu.Ticket
+	if h.err == nil {
+		t, h.err = l.submit(h.commands, is)
+	}
+	if h.err != nil {
+		if is == computing {
+			l.reports.add(h.commands.Urgent, refused)
+		}
+		return append(all, given{end: h.end, err: h.err})
 	}
 	if h.t != nil {
 		h.t.Of.part = t
@@ -130,19 +189,19 @@ func (q *queue) submit(l *line, h *held, all []given) []given {
 func (q *queue) arrived(x *transfer, err error) {
 	q.giving.Lock()
 	x.h.ready, x.h.err = true, err
-	all := q.flush(q.lines[x.in.Part], nil)
+	x.h = nil
+	all := q.flush(q.lines[x.in.Part], q.list())
 	q.giving.Unlock()
-	attach(all)
+	q.attach(all)
 }
 
 // transferred notes that the uploads of a transfer are done. Its memory is used again.
 func (q *queue) transferred(x *transfer, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := x.h.t
-	t.Of.err = err
+	x.t.Of.err = err
 	x.out.Reset()
 	x.in.Reset()
-	x.h = nil
+	x.t = nil
 	q.spare = append(q.spare, x)
 }

@@ -16,17 +16,15 @@ type queue struct {
 	direct bool
 
 	giving sync.Mutex  // held while parts are given work, so that it comes to them in order
+	held   []*held     // memory for what is held back next; guarded by giving
+	given  [][]given   // memory for what is given next; guarded by giving
 	spare  []*transfer // guarded by mu
 
 	tickets gpu.Tickets[work]
 	mu      sync.Mutex // guards the rest
-	order   []*ticket  // submitted and not told to be done, oldest first
 	telling bool       // a goroutine tells
 	closed  bool
-	quiet   sync.Cond // of mu: nothing is in order, and nobody tells
-	watch   func(working, urgent bool, deviceNS, lateNS int64)
-
-	watching sync.Mutex // orders calls of watch; taken before mu
+	quiet   sync.Cond // of mu: no line has a ticket, and nobody tells
 }
 
 // ticket is the completion of one Submit.
@@ -35,12 +33,12 @@ type ticket = gpu.Pending[work]
 // work is what a queue keeps with the ticket of a Submit.
 type work struct {
 	commands *gpu.Commands
-	urgent   bool
 	end      func(error) // hears that the part has done it
 	done     bool
 	ns       int64
 	err      error
 	part     gpu.Ticket // of the part, when it has been given the work
+	after    uint64     // how many tickets of the part before are told first
 }
 
 var (
@@ -52,12 +50,12 @@ var (
 func (d *Device) NewQueue() (gpu.Queue, error) {
 	q := &queue{d: d}
 	q.quiet.L = &q.mu
-	for _, p := range d.parts {
+	for i, p := range d.parts {
 		inner, err := p.NewQueue()
 		if err != nil {
 			return nil, errors.Join(err, q.closeParts())
 		}
-		q.lines = append(q.lines, &line{queue: inner})
+		q.lines = append(q.lines, &line{queue: inner, reports: reports{part: i}})
 	}
 	q.direct = true
 	for i, l := range q.lines[1:] {
@@ -67,12 +65,12 @@ func (d *Device) NewQueue() (gpu.Queue, error) {
 	return q, nil
 }
 
-// Watch makes the queue report when it works, see gpu.Watched: when any part does. If several
-// Submits are in flight, the work of one begins when that of the one before it has ended.
-func (q *queue) Watch(f func(working, urgent bool, deviceNS, lateNS int64)) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.watch = f
+// Watch makes the queue report when its parts work, see gpu.Watched. What is uploaded for work
+// counts with it; what is downloaded for another part's is not reported.
+func (q *queue) Watch(f func(gpu.Progress)) {
+	for _, l := range q.lines {
+		l.reports.from(l.queue, f)
+	}
 }
 
 // Submit hands c to the part that it names, or holds it back until the part has what c needs.
@@ -83,7 +81,7 @@ func (q *queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	q.giving.Lock()
 	t, all, err := q.give(c)
 	q.giving.Unlock()
-	attach(all)
+	q.attach(all)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +112,7 @@ func (q *queue) give(c *gpu.Commands) (t *ticket, all []given, err error) {
 			return nil, nil, err
 		}
 	}
-	part, err := l.queue.Submit(c)
+	part, err := l.submit(c, computing)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +120,7 @@ func (q *queue) give(c *gpu.Commands) (t *ticket, all []given, err error) {
 		return nil, nil, err
 	}
 	t.Of.part = part
-	return t, []given{{ticket: part, end: t.Of.end}}, nil
+	return t, append(q.list(), given{ticket: part, end: t.Of.end}), nil
 }
 
 // checkMoves reports moves that do not come from the part before.
@@ -141,76 +139,69 @@ func (q *queue) isClosed() bool {
 	return q.closed
 }
 
-// enter puts a ticket for c at the end of the order.
+// enter puts a ticket for c at the end of its part's order.
 func (q *queue) enter(c *gpu.Commands) (*ticket, error) {
-	q.watching.Lock()
-	defer q.watching.Unlock()
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.closed {
-		q.mu.Unlock()
 		return nil, gpu.ErrClosed
 	}
 	t, fresh := q.tickets.Get()
 	if fresh {
 		t.Of.end = func(err error) { q.ended(t, err) }
 	}
-	t.Of.commands, t.Of.urgent, t.Of.done, t.Of.err, t.Of.ns, t.Of.part = c, c.Urgent, false, nil, 0, nil
-	q.order = append(q.order, t)
-	first, watch := len(q.order) == 1, q.watch
-	q.mu.Unlock()
-	if first && watch != nil {
-		watch(true, t.Of.urgent, 0, 0)
+	l := q.lines[c.Part]
+	t.Of.commands, t.Of.done, t.Of.err, t.Of.ns, t.Of.part, t.Of.after = c, false, nil, 0, nil, 0
+	if len(c.Moves) > 0 {
+		t.Of.after = q.lines[c.Part-1].entered
 	}
+	l.entered++
+	l.order = append(l.order, t)
 	return t, nil
 }
 
-// ended notes that a part has done the work of a ticket, and tells of all that are done before any
-// that is not.
+// ended notes that a part has done the work of a ticket, and tells of all that may be told.
 func (q *queue) ended(t *ticket, err error) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if t.Of.part != nil {
 		t.Of.ns, t.Of.part = t.Of.part.DeviceNS(), nil
 	}
 	t.Of.done, t.Of.err = true, errors.Join(t.Of.err, err)
 	if q.telling {
-		q.mu.Unlock()
 		return
 	}
 	q.telling = true
-	q.mu.Unlock()
-	for q.tell() {
+	for l := q.ready(); l != nil; l = q.ready() {
+		q.tell(l)
 	}
+	q.telling = false
+	q.quiet.Broadcast()
 }
 
-// tell completes the oldest ticket, if it is done, and reports whether there may be more.
-func (q *queue) tell() bool {
-	q.watching.Lock()
-	q.mu.Lock()
-	if len(q.order) == 0 || !q.order[0].Of.done {
-		q.telling = false
-		q.quiet.Broadcast()
-		q.mu.Unlock()
-		q.watching.Unlock()
-		return false
-	}
-	t := q.order[0]
-	n := copy(q.order, q.order[1:]) // a few at most
-	q.order[n] = nil
-	q.order = q.order[:n]
-	next, watch := n > 0, q.watch
-	urgent := next && q.order[0].Of.urgent
-	q.mu.Unlock()
-	ns, err := t.Of.ns, t.Of.err
-	if watch != nil {
-		watch(false, t.Of.urgent, ns, 0)
-		if next {
-			watch(true, urgent, 0, 0)
+// ready returns a line whose oldest ticket is done and may be told: so are those that its moves
+// came after.
+func (q *queue) ready() *line {
+	for i, l := range q.lines {
+		if len(l.order) > 0 && l.order[0].Of.done && (i == 0 || l.order[0].Of.after <= q.lines[i-1].told) {
+			return l
 		}
 	}
-	q.watching.Unlock()
+	return nil
+}
+
+// tell completes a line's oldest ticket. The caller holds mu, which is let go meanwhile.
+func (q *queue) tell(l *line) {
+	t := l.order[0]
+	n := copy(l.order, l.order[1:]) // a few at most
+	l.order[n] = nil
+	l.order = l.order[:n]
+	ns, err := t.Of.ns, t.Of.err
 	t.Of.commands, t.Of.err = nil, nil // they are the caller's again
+	q.mu.Unlock()
 	t.Complete(ns, err)
-	return true
+	q.mu.Lock()
+	l.told++
 }
 
 // Close waits for the submitted work and the callbacks of its tickets, and ends the queue. Closing
@@ -219,7 +210,7 @@ func (q *queue) Close() error {
 	q.mu.Lock()
 	again := q.closed
 	q.closed = true
-	for !again && (len(q.order) > 0 || q.telling) {
+	for !again && (q.telling || q.open()) {
 		q.quiet.Wait()
 	}
 	q.mu.Unlock()
@@ -227,6 +218,16 @@ func (q *queue) Close() error {
 		return nil
 	}
 	return q.closeParts()
+}
+
+// open reports whether a ticket is not told. The caller holds mu.
+func (q *queue) open() bool {
+	for _, l := range q.lines {
+		if len(l.order) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *queue) closeParts() error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ type part struct {
 	gpu.Device
 	mu     sync.Mutex
 	random *rand.Rand
-	fails  int // the how-manieth completion from now on; 0: none
+	fails  int           // the how-manieth completion from now on; 0: none
+	stuck  chan struct{} // nil, or nothing is told before it is closed
 }
 
 func (p *part) NewQueue() (gpu.Queue, error) {
@@ -33,16 +35,23 @@ type slowQueue struct {
 	p *part
 }
 
+// Watch passes on what the queue tells.
+func (q *slowQueue) Watch(f func(gpu.Progress)) { q.Queue.(gpu.Watched).Watch(f) }
+
 func (q *slowQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	t, err := q.Queue.Submit(c)
-	return &slowTicket{t, q.p}, err
+	return &slowTicket{Ticket: t, p: q.p}, err
 }
 
-// slowTicket tells late.
+// slowTicket tells late, and perhaps later than what was submitted after it.
 type slowTicket struct {
 	gpu.Ticket
-	p *part
+	p  *part
+	ns int64
 }
+
+// DeviceNS returns what the ticket said when it was done.
+func (t *slowTicket) DeviceNS() int64 { return t.ns }
 
 func (t *slowTicket) OnDone(f func(error)) {
 	t.Ticket.OnDone(func(err error) {
@@ -51,9 +60,16 @@ func (t *slowTicket) OnDone(f func(error)) {
 		if t.p.fails--; t.p.fails == 0 {
 			err = errPart
 		}
+		stuck := t.p.stuck
 		t.p.mu.Unlock()
-		time.Sleep(pause)
-		f(err)
+		t.ns = t.Ticket.DeviceNS()
+		go func() {
+			if stuck != nil {
+				<-stuck
+			}
+			time.Sleep(pause)
+			f(err)
+		}()
 	})
 }
 
@@ -134,7 +150,9 @@ func (r *rows) want() []byte {
 }
 
 // TestOrder sends several steps at once through two and through four parts, which take their time:
-// every step has its bytes, and tickets are done in the order of Submit.
+// every step has its bytes, tickets of each part are done in the order of Submit, and none before
+// those of the part before that its rows came from. Each part's work is reported, transfers are
+// not.
 func TestOrder(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		d, _ := newSplit(t, n)
@@ -142,19 +160,24 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var working, calls int
-		q.(gpu.Watched).Watch(func(begins, urgent bool, ns, _ int64) {
-			calls++
-			if working += 2*map[bool]int{true: 1}[begins] - 1; working < 0 || working > 1 {
-				t.Error("work begins or ends twice")
+		var mu sync.Mutex
+		working, calls := make([]bool, n), make([]int, n)
+		q.(gpu.Watched).Watch(func(p gpu.Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			if working[p.Part] == p.Working || !p.Working && p.DeviceNS == 0 {
+				t.Errorf("part %d: work begins or ends twice, or has taken %d ns", p.Part, p.DeviceNS)
 			}
+			working[p.Part] = p.Working
+			calls[p.Part]++
 		})
 		const steps, rounds = 3, 20
 		var all [steps]*rows
 		for i := range all {
 			all[i] = newRows(t, d)
 		}
-		done, order := make(chan int, steps*n), 0
+		type end struct{ part, step int }
+		done := make(chan end, steps*n)
 		for round := range rounds {
 			for i, r := range all {
 				for k := range r.sent {
@@ -168,20 +191,21 @@ func TestOrder(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					number := order
-					order++
 					ticket.OnDone(func(err error) {
 						if err != nil {
 							t.Error(err)
 						}
-						done <- number
+						done <- end{p, i}
 					})
 				}
 			}
-			for i := range steps * n {
-				if got := <-done; got != order-steps*n+i {
-					t.Fatalf("%d parts: ticket %d is done after %d others", n, got, order-steps*n+i)
+			told := make([]int, n)
+			for range steps * n {
+				e := <-done
+				if told[e.part] != e.step || e.part > 0 && told[e.part-1] < steps {
+					t.Fatalf("%d parts: step %d of part %d is done after %d of it, and %v of all", n, e.step, e.part, told[e.part], told)
 				}
+				told[e.part]++
 			}
 			for i, r := range all {
 				if !bytes.Equal(r.got, r.want()) {
@@ -192,12 +216,93 @@ func TestOrder(t *testing.T) {
 		if err := q.Close(); err != nil {
 			t.Error(err)
 		}
-		if calls != 2*order || working != 0 {
-			t.Errorf("%d reports of work for %d Submits", calls, order)
+		for p := range n {
+			if calls[p] != 2*steps*rounds || working[p] {
+				t.Errorf("part %d: %d reports of work for %d Submits", p, calls[p], steps*rounds)
+			}
 		}
 		if _, err := q.Submit(&all[0].cmds[0]); !errors.Is(err, gpu.ErrClosed) {
-			t.Errorf("Submit after Close: %v", err)
+			t.Errorf("after Close, Submit says %v", err)
 		}
+	}
+}
+
+// TestSideBySide has the second part take long: what the first part has done meanwhile, and nobody
+// needs of the second, is told at once.
+func TestSideBySide(t *testing.T) {
+	d, parts := newSplit(t, 2)
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	r, free := newRows(t, d), make(chan struct{})
+	r.encode()
+	parts[1].mu.Lock()
+	parts[1].stuck = free
+	parts[1].mu.Unlock()
+	end := func(c *gpu.Commands) chan error {
+		ticket, err := q.Submit(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		ticket.OnDone(func(err error) { done <- err })
+		return done
+	}
+	first, second := end(&r.cmds[0]), end(&r.cmds[1])
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	var next gpu.Commands
+	gpu.Encode(&next, gpu.Fill{Dst: r.at[0], Bytes: rowBytes})
+	if err := <-end(&next); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-second:
+		t.Error("the second part is said to be done while it stands still")
+	default:
+	}
+	close(free)
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefusedLater has the first part fail what moves, so that the second is never given its work:
+// that is reported as begun and ended in its turn.
+func TestRefusedLater(t *testing.T) {
+	d, parts := newSplit(t, 2)
+	q, err := d.NewQueue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var seen [2][]bool
+	q.(gpu.Watched).Watch(func(p gpu.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[p.Part] = append(seen[p.Part], p.Working)
+	})
+	r := newRows(t, d)
+	r.encode()
+	parts[0].mu.Lock()
+	parts[0].fails = 2 // the download of what moves
+	parts[0].mu.Unlock()
+	var plain gpu.Commands
+	plain.Part = 1
+	gpu.Encode(&plain, gpu.Fill{Dst: r.at[1], Bytes: rowBytes})
+	for _, c := range []*gpu.Commands{&r.cmds[0], &r.cmds[1], &plain} {
+		if _, err := q.Submit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	if want := [2][]bool{{true, false}, {true, false, true, false}}; !slices.Equal(seen[0], want[0]) || !slices.Equal(seen[1], want[1]) {
+		t.Errorf("the parts' work begins and ends %v, want %v", seen, want)
 	}
 }
 

@@ -22,8 +22,13 @@ func Why(w *analyse.Why, s Style) string {
 	}
 	causes(&b, w.Causes, s)
 	advice(&b, w.Causes, w.Settings, s)
-	idle(&b, "device", &w.Device, s)
-	idle(&b, "disk", &w.Disk, s)
+	if len(w.Devices) == 0 {
+		idle(&b, "The device", &w.Device, s)
+	}
+	for i := range w.Devices {
+		idle(&b, fmt.Sprintf("Device %d of %d", i+1, len(w.Devices)), &w.Devices[i], s)
+	}
+	idle(&b, "The disk", &w.Disk, s)
 	experts(&b, &w.Experts, s)
 	if len(w.Tokens) > 1 {
 		slow(&b, w.Tokens, s)
@@ -112,7 +117,7 @@ func idle(b *strings.Builder, what string, i *analyse.Busy, s Style) {
 	if all <= 0 {
 		return
 	}
-	text := fmt.Sprintf("The %s worked for %s of the time and was idle for %s", what, percent(float64(i.BusyNS)/float64(all)), percent(float64(i.IdleNS)/float64(all)))
+	text := fmt.Sprintf("%s worked for %s of the time and was idle for %s", what, percent(float64(i.BusyNS)/float64(all)), percent(float64(i.IdleNS)/float64(all)))
 	var why []string
 	for k, c := range i.Idle {
 		if k == 4 || c.NS*100 < all {

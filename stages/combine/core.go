@@ -2,14 +2,19 @@ package combine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// Core is the stage. The zero value is ready.
+// Core is the stage. The zero value is ready, for a device of one part.
 type Core struct {
+	// Borders say which part of a gpu.Split computes which layers.
+	Borders stages.Borders
+
 	ring   []entry // oldest first
+	held   held
 	lastID uint64
 	drains []*stages.DrainStep // of failed steps that still have waves in the ring
 }
@@ -19,6 +24,13 @@ type entry struct {
 	id   uint64
 	wave stages.WaveSubmitted
 	done bool
+}
+
+// held is what waves of the ring, from the oldest one on, keep later ones from: those of the same
+// order on the same part of the device, and those of the same step.
+type held struct {
+	orders [][stages.Orders]bool // [parts]
+	steps  []stages.StepID
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -76,14 +88,14 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	return nil
 }
 
-// retire ends the oldest waves, as far as they are done: of urgent steps, and of others.
+// retire ends the oldest waves, as far as they are done: on each part of the device, of urgent
+// steps and of others.
 func (c *Core) retire(out *stages.Outbox) {
 	rest := c.ring[:0]
-	var held [stages.Orders]bool // whether a wave of an order is not done
+	c.held.clear(len(c.Borders) + 1)
 	for i := range c.ring {
 		w := &c.ring[i].wave
-		order := &held[w.Batch.Order()]
-		if *order = *order || !c.ring[i].done; *order {
+		if c.held.holds(c.Borders.Part(w.Layer), w, c.ring[i].done) {
 			rest = append(rest, c.ring[i])
 			continue
 		}
@@ -99,6 +111,25 @@ func (c *Core) retire(out *stages.Outbox) {
 	}
 	clear(c.ring[len(rest):])
 	c.ring = rest
+}
+
+func (h *held) clear(parts int) {
+	if h.orders == nil {
+		h.orders = make([][stages.Orders]bool, parts)
+	}
+	clear(h.orders)
+	h.steps = h.steps[:0]
+}
+
+// holds reports whether a wave is not done, or held by one before it, and holds others then.
+func (h *held) holds(part int, w *stages.WaveSubmitted, done bool) bool {
+	order := &h.orders[part][w.Batch.Order()]
+	if done && !*order && !slices.Contains(h.steps, w.ID) {
+		return false
+	}
+	*order = true
+	h.steps = append(h.steps, w.ID)
+	return true
 }
 
 // endDrains reports failed steps that have no wave left to the sequencer.

@@ -119,9 +119,11 @@ func (c *Core) letGo() {
 
 // usesUpTo reports whether anything that was submitted up to a ticket is perhaps not done.
 func (c *Core) usesUpTo(ticket uint64) bool {
-	for _, list := range c.recorded {
-		if len(list) > 0 && list[0].ticket <= ticket {
-			return true
+	for _, orders := range c.recorded {
+		for _, list := range orders {
+			if len(list) > 0 && list[0].ticket <= ticket {
+				return true
+			}
 		}
 	}
 	return false

@@ -69,8 +69,9 @@ type Core struct {
 	settled bool // every expert was in memory when the last wave was sent
 	picked  picked
 
-	// submitted and perhaps not finished, oldest first: what is not urgent, and what is
-	recorded   [2][]*recording
+	// submitted and perhaps not finished, oldest first: of each part what is not urgent, and what
+	// is
+	recorded   [][2][]*recording
 	spare      []*recording
 	lastTicket uint64
 	awaited    map[uint64]awaited
@@ -89,6 +90,7 @@ type recording struct {
 type awaited struct {
 	lane   *lane
 	step   stages.Step
+	part   int
 	urgent bool
 	picks  *stages.PicksReady // the device fills it
 	ahead  *stages.ScoresAhead
@@ -123,7 +125,7 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 			return c, err
 		}
 	}
-	c.parts = parts
+	c.parts, c.recorded = parts, make([][2][]*recording, len(parts))
 	for range cfg.Lanes {
 		l, err := newLane(cfg, parts)
 		if err != nil {
@@ -205,17 +207,17 @@ func (c *Core) record(of *stages.Step, part record.Part) *recording {
 	return r
 }
 
-// list returns the recordings of one order.
-func (c *Core) list(urgent bool) *[]*recording {
+// list returns the recordings of one order of a part.
+func (c *Core) list(part int, urgent bool) *[]*recording {
 	if urgent {
-		return &c.recorded[1]
+		return &c.recorded[part][1]
 	}
-	return &c.recorded[0]
+	return &c.recorded[part][0]
 }
 
 // submit hands a recording to the device.
 func (c *Core) submit(r *recording) (gpu.Ticket, error) {
-	list := c.list(r.Urgent)
+	list := c.list(r.Part, r.Urgent)
 	t, err := c.queue.Submit(&r.Commands)
 	if err != nil {
 		c.recycle(r)
@@ -229,7 +231,7 @@ func (c *Core) submit(r *recording) (gpu.Ticket, error) {
 
 // await submits a recording and asks to be told when it is finished.
 func (c *Core) await(r *recording, a awaited, out *stages.Outbox) error {
-	a.urgent = r.Urgent
+	a.part, a.urgent = r.Part, r.Urgent
 	t, err := c.submit(r)
 	if err != nil {
 		return err
@@ -258,18 +260,29 @@ func (c *Core) recycle(r *recording) {
 	c.spare = append(c.spare, r)
 }
 
-// finished takes back every recording up to a finished ticket, of those in its order.
-func (c *Core) finished(ticket uint64, urgent bool) {
-	list := c.list(urgent)
-	all, n := *list, 0
+// finished takes back every recording up to a finished ticket, of those in its order, and of those
+// that what moved there came after.
+func (c *Core) finished(ticket uint64, part int, urgent bool) {
+	c.takeBack(ticket, part, urgent)
+	c.letGo()
+}
+
+func (c *Core) takeBack(ticket uint64, part int, urgent bool) {
+	list := c.list(part, urgent)
+	all, n, moved := *list, 0, uint64(0)
 	for n < len(all) && all[n].ticket <= ticket {
+		if len(all[n].Moves) > 0 {
+			moved = all[n].ticket
+		}
 		c.recycle(all[n])
 		n++
 	}
 	rest := copy(all, all[n:])
 	clear(all[rest:])
 	*list = all[:rest]
-	c.letGo()
+	if moved > 0 {
+		c.takeBack(moved, part-1, urgent)
+	}
 }
 
 // fail reports that a step cannot go on.

@@ -74,7 +74,7 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	r.Part = c.partOf(m.Layer).index
 	layer.shared.encode(&r.Commands, l)
 	t, err := c.submit(r)
-	l.sharedDone, l.sharedID = t, c.lastTicket
+	l.sharedDone, l.sharedID, l.sharedPart = t, c.lastTicket, c.partOf(m.Layer).index
 	return err
 }
 
@@ -207,7 +207,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 		return fmt.Errorf("dispatch: ticket %d of %v was not awaited", m.ID, &m.Step)
 	}
 	delete(c.awaited, m.ID)
-	c.finished(m.ID, a.urgent)
+	c.finished(m.ID, a.part, a.urgent)
 	switch {
 	case a.copied != nil:
 		c.copied(a.copied, m.Err, out)
@@ -266,7 +266,7 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 	case m.Hop == 0:
 		l.drain = m
 		if t := l.sharedDone; t != nil {
-			c.tellOf(t, l.sharedID, awaited{lane: l, step: m.Step, urgent: m.Batch.Urgent}, out)
+			c.tellOf(t, l.sharedID, awaited{lane: l, step: m.Step, part: l.sharedPart, urgent: m.Batch.Urgent}, out)
 			l.sharedDone = nil
 		}
 		c.passDrain(l, out)

@@ -16,5 +16,14 @@ func (c *Core) AtRest() error {
 	return nil
 }
 
+// Recorded returns how many recordings are not taken back: in a resident engine none when all steps
+// have gone well, else perhaps those of the last waves. Tests ask it.
+func (c *Core) Recorded() (n int) {
+	for _, orders := range c.recorded {
+		n += len(orders[0]) + len(orders[1])
+	}
+	return n
+}
+
 // States returns how many states have memory. Tests ask it.
 func (c *Core) States() int { return len(c.parts[0].states.all) }

@@ -10,7 +10,7 @@ func (s *Schedule[R]) company() (until int64) {
 		return 0
 	}
 	for n := len(s.waits.seqs); n > 0; {
-		latest, back := now+s.pace.saves(ready, min(n, most-ready)), 0
+		latest, back := now+s.saves(ready, min(n, most-ready)), 0
 		until = 0
 		for _, e := range s.waits.seqs {
 			if e.by > now && e.by <= latest {
@@ -26,14 +26,19 @@ func (s *Schedule[R]) company() (until int64) {
 	return 0
 }
 
-// saves returns the time that a decode step saves by having some more rows, which else would have
-// a step of their own.
-func (p *pace) saves(rows, more int) int64 {
-	one, _, _ := p.decode(rows)
+// saves returns the time that a decode step of some rows saves by having more, which else would
+// have a step of their own.
+func (s *Schedule[R]) saves(rows, more int) int64 {
+	one, _, _ := s.pace.decode(rows)
 	if one == 0 { // nothing is known yet: a moment costs little
 		return linger
 	}
-	other, _, _ := p.decode(more)
-	both, _, _ := p.decode(rows + more)
+	if s.cfg.Parts > 1 && s.splits() {
+		// Each step has one of a few places, and steps of few rows leave the devices idle. How much
+		// the others would take is not known: of steps in line, one ends soon after the other.
+		return int64(one)
+	}
+	other, _, _ := s.pace.decode(more)
+	both, _, _ := s.pace.decode(rows + more)
 	return int64(one + other - both)
 }

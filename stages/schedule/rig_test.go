@@ -12,16 +12,19 @@ import (
 
 // rig is a pipeline in simulated time, as simple as one can be: a device that does one thing after
 // another in order of submission, or decode steps amid prompt steps, a ring of two submissions,
-// callers who come back after a moment, and a timer.
+// callers who come back after a moment, and a timer. Of several devices each has an equal part of
+// the layers, its own order and its own ring.
 type rig struct {
 	s      schedule.Schedule[*chunk]
 	cfg    schedule.Config
 	rand   *rand.Rand
 	costs  costs
 	now    int64
-	free   int64 // when the device is idle
-	hasty  int64 // when it has done all decode steps, where those go first
+	free   int64   // when the device is idle
+	frees  []int64 // when each of several is
+	hasty  int64   // when it has done all decode steps, where those go first
 	ring   [schedule.Kinds]int
+	rings  [][schedule.Kinds]int // of several devices
 	events []event
 	steps  []*rigStep
 	lastID uint64
@@ -37,6 +40,7 @@ type costs struct {
 	layer func(rows int) float64 // of the device
 	head  float64                // at the end of a step
 	think int64                  // of a caller, from token to next request
+	pause float64                // share of requests that come up to 3 ms later
 	noise float64                // share
 }
 
@@ -53,6 +57,7 @@ type rigStep struct {
 	rows           int
 	begun, retired int
 	computed       bool
+	at             int64 // when what has begun of it is done
 }
 
 const linger = 200_000
@@ -60,7 +65,7 @@ const linger = 200_000
 func newRig(cfg schedule.Config, c costs, seed uint64) *rig {
 	return &rig{
 		s: schedule.New[*chunk](cfg), cfg: cfg, rand: rand.New(rand.NewPCG(seed, 9)), costs: c,
-		tokens: map[int][]int64{}, prompts: map[int]int64{}, done: map[int]int{},
+		frees: make([]int64, cfg.Parts), rings: make([][schedule.Kinds]int, cfg.Parts), tokens: map[int][]int64{}, prompts: map[int]int64{}, done: map[int]int{},
 	}
 }
 
@@ -112,37 +117,54 @@ func (r *rig) begin() {
 		if st == nil {
 			return
 		}
-		r.ring[st.kind]++
+		ring := r.ringOf(st)
+		ring[st.kind]++
+		part := r.part(st.begun)
 		st.begun += n
 		r.s.Begun(st.id, n)
-		r.submit(st.kind, float64(n)*r.costs.layer(st.rows), func() {
-			r.ring[st.kind]--
+		r.submit(st, part, float64(n)*r.costs.layer(st.rows), func() {
+			ring[st.kind]--
 			st.retired += n
 			r.s.Retired(st.id, n)
 		})
 		if st.begun == r.cfg.Layers {
 			r.s.Asked(st.id)
-			r.submit(st.kind, r.costs.head, func() { st.computed = true })
+			r.submit(st, part, r.costs.head, func() { st.computed = true })
 		}
 	}
 }
 
-// full reports whether the ring has no room for a kind.
-func (r *rig) full(k schedule.Kind) bool {
-	if r.cfg.Preempts {
-		return r.ring[k] == 2
+// part returns which of several devices computes a layer.
+func (r *rig) part(layer int) int { return layer * max(1, r.cfg.Parts) / r.cfg.Layers }
+
+// ringOf returns the ring of a step's next layer.
+func (r *rig) ringOf(st *rigStep) *[schedule.Kinds]int {
+	if len(r.rings) > 1 {
+		return &r.rings[r.part(st.begun)]
 	}
-	return r.ring[schedule.Decode]+r.ring[schedule.Prompt] == 2
+	return &r.ring
+}
+
+// full reports whether the ring has no room for a step.
+func (r *rig) full(st *rigStep) bool {
+	ring := r.ringOf(st)
+	if r.cfg.Preempts || len(r.rings) > 1 {
+		return ring[st.kind] == 2
+	}
+	return ring[schedule.Decode]+ring[schedule.Prompt] == 2
 }
 
 // next returns the step that begins layers next: one that decodes first.
 func (r *rig) next() (*rigStep, int) {
 	for _, kind := range []schedule.Kind{schedule.Decode, schedule.Prompt} {
 		for _, st := range r.steps {
-			if st.kind != kind || st.begun == r.cfg.Layers || r.full(kind) {
+			if st.kind != kind || st.begun == r.cfg.Layers || r.full(st) {
 				continue
 			}
 			together := min(max(1, st.begun), max(1, 64/st.rows), r.cfg.Layers-st.begun)
+			for r.part(st.begun+together-1) != r.part(st.begun) {
+				together--
+			}
 			if n := r.s.Layers(st.id, together); n > 0 {
 				return st, n
 			}
@@ -151,10 +173,16 @@ func (r *rig) next() (*rigStep, int) {
 	return nil, 0
 }
 
-// submit lets the device work for some time, and then something happen.
-func (r *rig) submit(k schedule.Kind, ns float64, then func()) {
+// submit lets a device work for some time, and then something happen.
+func (r *rig) submit(st *rigStep, part int, ns float64, then func()) {
 	ns *= 1 + r.costs.noise*(2*r.rand.Float64()-1)
-	took := int64(ns)
+	took, k := int64(ns), st.kind
+	if len(r.frees) > 1 {
+		st.at = max(st.at, r.frees[part], r.now) + took
+		r.frees[part] = st.at
+		r.at(st.at, then)
+		return
+	}
 	if k == schedule.Prompt || !r.cfg.Preempts {
 		r.free = max(r.free, r.hasty, r.now) + took
 		r.events = append(r.events, event{r.free, then, r.cfg.Preempts})
@@ -203,7 +231,11 @@ func (r *rig) end(st *rigStep) {
 func (r *rig) token(c *chunk) {
 	r.tokens[c.id] = append(r.tokens[c.id], r.now)
 	r.s.Expect(uint64(c.id))
-	r.at(r.now+max(r.costs.think, r.slow[c.id]), func() {
+	think := max(r.costs.think, r.slow[c.id])
+	if r.costs.pause > 0 && r.rand.Float64() < r.costs.pause {
+		think += int64(3e6 * r.rand.Float64())
+	}
+	r.at(r.now+think, func() {
 		r.s.Back(uint64(c.id))
 		c.left = 1
 		r.s.Add(c)

@@ -56,10 +56,11 @@ func (c *Core) partOf(layer int) int { return c.cfg.Borders.Part(layer) }
 
 // full reports whether the ring has no credit for the next layers of a step. Each part of the
 // device has credits of its own. Where decode steps overtake others, the two kinds have, too: they
-// would wait for what they are to overtake.
+// would wait for what they are to overtake. Of several parts they have as well: a decode step that
+// comes to a part would wait for credits of prompts whose reads wait until it is over.
 func (c *Core) full(s *step) bool {
 	r := &c.flight.ring[c.partOf(s.begun)]
-	if c.cfg.Preempts {
+	if c.cfg.Preempts || len(c.flight.ring) > 1 {
 		return r[s.kind] == c.cfg.RingDepth
 	}
 	return r[schedule.Decode]+r[schedule.Prompt] == c.cfg.RingDepth

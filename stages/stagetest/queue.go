@@ -48,20 +48,27 @@ func (q *Queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	return t, nil
 }
 
-// Pending returns the number of Commands that have not run.
-func (q *Queue) Pending() int { return len(q.pending) }
-
 // RunOne runs the oldest Commands and completes its ticket.
 func (q *Queue) RunOne() { q.runAt(0) }
 
-// Overtaking returns which of the pending Commands is the oldest urgent one, if that is not the
-// oldest of all; else 0.
-func (q *Queue) Overtaking() int {
-	return max(0, slices.IndexFunc(q.pending, func(t *ticket) bool { return t.commands.Urgent }))
+// Ready returns which of the pending Commands may run next: those that are in order on their part
+// of the device, or urgent and in order there among those, and whose moves come from work that is
+// done.
+func (q *Queue) Ready() (all []int) {
+	for i, t := range q.pending {
+		c := t.commands
+		if !slices.ContainsFunc(q.pending[:i], func(before *ticket) bool {
+			b := before.commands
+			return b.Part == c.Part && (b.Urgent || !c.Urgent) || len(c.Moves) > 0 && b.Part == c.Part-1
+		}) {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
-// RunUrgent runs the oldest urgent Commands, which Overtaking has found, before others.
-func (q *Queue) RunUrgent() { q.runAt(q.Overtaking()) }
+// Run runs one of those that are Ready.
+func (q *Queue) Run(i int) { q.runAt(i) }
 
 func (q *Queue) runAt(i int) {
 	t := q.pending[i]

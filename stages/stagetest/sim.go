@@ -31,7 +31,7 @@ type Config struct {
 	// late, and it ends some other time. nil means never.
 	Late      func(stages.Read) error
 	RingDepth int
-	// Borders are those of expertio.Config.
+	// Borders are those of the cores.
 	Borders stages.Borders
 	// PageRows is the positions of a key-value page, to watch who writes to which, of a model with
 	// recurrent state; 0 if that is not to be watched.
@@ -141,11 +141,8 @@ func (s *Sim) event() (bool, error) {
 	for i := range s.parks {
 		choices = append(choices, func() error { s.endPark(i); return nil })
 	}
-	if s.cfg.Queue.Pending() > 0 {
-		choices = append(choices, func() error { s.cfg.Queue.RunOne(); return nil })
-	}
-	if s.cfg.Rand != nil && s.cfg.Queue.Overtaking() > 0 {
-		choices = append(choices, func() error { s.cfg.Queue.RunUrgent(); return nil })
+	for _, i := range s.cfg.Queue.Ready() {
+		choices = append(choices, func() error { s.cfg.Queue.Run(i); return nil })
 	}
 	for i := range s.lingers {
 		choices = append(choices, func() error { s.endLinger(i); return nil })

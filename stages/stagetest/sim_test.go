@@ -13,6 +13,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/gpu/host"
+	"github.com/moeflux/moeflux-actor/gpu/split"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/expertfile"
@@ -87,9 +88,7 @@ type tuning struct {
 	host            hostTuning
 	hosts, askPicks int  // expert hosts, and the most picks of an ask
 	steady          bool // hosts are there from the beginning, and stay
-	// the first layer whose experts have slots of their own, as if another device computed them; 0:
-	// there is one device
-	border int
+	border          int  // the first layer of a second device; 0: there is one
 	// most that have memory at once, 0 means any number; most requests that wait for some, 0 means
 	// 100
 	sequences, waiting int
@@ -103,13 +102,29 @@ func (tu tuning) gates() int {
 	return 0
 }
 
-// parts returns how the slots are divided, if they are.
+// parts returns the borders, and how the slots are divided, if they are.
 func (tu *tuning) parts() (stages.Borders, []int) {
-	if tu.border == 0 {
+	switch {
+	case tu.border == 0:
 		return nil, nil
+	case tu.resident:
+		return stages.Borders{tu.border}, nil
 	}
 	first := max(tu.waveSlots, tu.slots/3)
 	return stages.Borders{tu.border}, []int{first, tu.slots - first}
+}
+
+// device returns the device that the pipeline is to see: p's, as one part or as both of two.
+func (p *pack) device(t *testing.T, tu *tuning) gpu.Device {
+	t.Helper()
+	if tu.border == 0 {
+		return p.dev
+	}
+	d, err := split.New(p.dev, p.dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // stateBytes is the memory for states.
@@ -160,7 +175,7 @@ type faults struct {
 func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simulation {
 	t.Helper()
 	if tu.resident {
-		tu.slots, tu.resize, tu.warm, tu.border = len(p.cfg.Layers)*p.cfg.NumExperts, false, false, 0
+		tu.slots, tu.resize, tu.warm = len(p.cfg.Layers)*p.cfg.NumExperts, false, false
 	}
 	s := &simulation{tu: tu, r: r, parked: make(parkedStates)}
 	lay := p.experts.Layout()
@@ -180,13 +195,17 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 				return err
 			}
 		}
+		for _, m := range c.Moves {
+			copy(m.Dst.Buf.Bytes()[m.Dst.Offset:][:m.Bytes], m.Src.Buf.Bytes()[m.Src.Offset:])
+		}
 		return p.dev.Run(c)
 	})
+	borders, parts := tu.parts()
 	k, layers := p.cfg.NumExpertsPerTok, len(p.cfg.Layers)
 	s.dispatch, err = dispatch.New(dispatch.Config{
 		Model: p.cfg, Layout: p.experts.LayoutOf, RecordBytes: lay.Bytes, TopK: k, ChunkRows: tu.chunkRows, Lanes: tu.steps + 1, PageRows: 4, MaxPages: int(tu.stateBytes(p.cfg) / pageBytes(p.cfg)), Ahead: tu.gates(), AheadRows: tu.chunkRows,
-		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident, Away: tu.hosts > 0,
-	}, p.dev, queue, p.weights, s.slots)
+		Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}, Resident: tu.resident, Away: tu.hosts > 0, Borders: borders,
+	}, p.device(t, &tu), queue, p.weights, s.slots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +218,6 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			chances[i] = max(0, r.Float64()*1.5-0.5)
 		}
 	}
-	borders, parts := tu.parts()
 	eio, err := expertio.New(expertio.Config{
 		Borders: borders, Parts: parts,
 		Layers: layers, Experts: p.cfg.NumExperts, ExpertBytes: lay.Bytes, Slots: tu.slots, WaveSlots: tu.waveSlots, RingDepth: tu.depth,
@@ -214,7 +232,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 			Layers: layers, Vocab: p.cfg.VocabSize, ChunkRows: tu.chunkRows, RingDepth: tu.depth,
 			StepsInFlight: tu.steps, PromptShare: cmp.Or(tu.share, 0.65), Preempts: r != nil && r.IntN(2) == 0, Resident: tu.resident, MaxPositions: 256, PageRows: 4, StateBytes: tu.stateBytes(p.cfg),
 			RecurrentBytes: int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), Window: window, WindowRows: windowRows, PageBytes: pageBytes(p.cfg), Checkpoints: 4,
-			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100),
+			Parks: tu.parks, CheckpointBytes: int64(tu.kept) * int64(dispatch.RecurrentBytes(p.cfg, gpu.KVF32, 4)), MaxSequences: tu.sequences, MaxWaiting: cmp.Or(tu.waiting, 100), Borders: borders,
 		}),
 		stages.Router: router.New(router.Config{
 			Layers: layers, Experts: p.cfg.NumExperts, TopK: k, Rule: router.Rule{Rule: route.Rule{NormTopK: p.cfg.NormTopKProb}},
@@ -222,7 +240,7 @@ func (p *pack) simulate(t *testing.T, tu tuning, r *rand.Rand, f faults) *simula
 		}),
 		stages.ExpertIO: eio,
 		stages.Dispatch: s.dispatch,
-		stages.Combine:  new(combine.Core),
+		stages.Combine:  &combine.Core{Borders: borders},
 	}
 	for id := range s.cores {
 		if f.core != nil {
@@ -464,6 +482,9 @@ func TestOrders(t *testing.T) {
 		got, errs, err := s.play(all)
 		if err = errors.Join(append(errs, err)...); err == nil {
 			err = sameBits(got, want)
+		}
+		if n := s.dispatch.Recorded(); err == nil && tu.resident && n > 0 {
+			err = fmt.Errorf("dispatch: %d recordings were never taken back", n)
 		}
 		events += s.Events
 		s.close()

@@ -10,7 +10,7 @@ import (
 // watch checks the pipeline's invariants from the messages that pass.
 type watch struct {
 	depth   int
-	layers  [stages.Orders]int              // begun and not retired
+	layers  map[ringID]int                  // begun and not retired
 	waves   map[waveID]*stages.WaveResident // sent to dispatch and not home
 	out     map[ringID]int                  // how many those are
 	borders stages.Borders
@@ -40,8 +40,11 @@ type waveID struct {
 	layer, wave int
 }
 
-// credits: messages that began layers and whose layers are not retired
-type watchedStep struct{ begun, retired, credits int }
+// credits: of each part of the device, messages that began layers and whose layers are not retired
+type watchedStep struct {
+	begun, retired int
+	credits        map[ringID]int
+}
 
 // watchedLayer is what was sent of a plan.
 type watchedLayer struct {
@@ -52,7 +55,7 @@ type watchedLayer struct {
 
 func newWatch(c *Config) watch {
 	return watch{
-		depth: c.RingDepth, borders: c.Borders, out: make(map[ringID]int), waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
+		depth: c.RingDepth, borders: c.Borders, layers: make(map[ringID]int), out: make(map[ringID]int), waves: make(map[waveID]*stages.WaveResident), steps: make(map[stages.StepID]*watchedStep),
 		drained: make(map[stages.StepID]bool), inUse: make(map[stages.SlotID]map[waveID]int),
 		filling: make(map[stages.SlotID]bool), layer: make(map[waveID]*watchedLayer),
 		reads: newWatchedReads(c.Reads, c.Layers),
@@ -88,18 +91,21 @@ func (w *watch) beginLayer(m *stages.BeginLayer) error {
 		if w.drained[m.ID] {
 			return fmt.Errorf("%v begins after its end", &m.Step)
 		}
-		st = new(watchedStep)
+		st = &watchedStep{credits: make(map[ringID]int)}
 		w.steps[m.ID] = st
 	}
 	if m.Layer != st.begun {
 		return fmt.Errorf("%v begins, want layer %d", &m.Step, st.begun)
 	}
 	st.begun += 1 + m.More
-	st.credits++
-	n := &w.layers[m.Batch.Order()]
-	*n++
-	if *n > w.depth {
-		return fmt.Errorf("%d layers, or layers that began together, are begun and not retired, the ring has a depth of %d", *n, w.depth)
+	ring := ringOf(w.borders, &m.Step)
+	if w.borders.Part(m.Layer+m.More) != ring.part {
+		return fmt.Errorf("%v and the next %d layers begin together on two parts", &m.Step, m.More)
+	}
+	st.credits[ring]++
+	w.layers[ring]++
+	if n := w.layers[ring]; n > w.depth {
+		return fmt.Errorf("%d layers, or layers that began together, are begun and not retired, the ring has a depth of %d", n, w.depth)
 	}
 	return nil
 }
@@ -246,14 +252,17 @@ func (w *watch) received(to stages.StageID, in stages.Message) error {
 			return fmt.Errorf("%v is retired out of order", &m.Step)
 		}
 		st.retired += 1 + m.More
-		st.credits--
-		w.layers[m.Batch.Order()]--
+		ring := ringOf(w.borders, &m.Step)
+		st.credits[ring]--
+		w.layers[ring]--
 	case *stages.StepDrained:
 		st := w.steps[m.ID]
 		if st == nil {
 			return fmt.Errorf("%v is drained, but is not in flight", &m.Step)
 		}
-		w.layers[m.Batch.Order()] -= st.credits
+		for ring, n := range st.credits {
+			w.layers[ring] -= n
+		}
 		delete(w.steps, m.ID)
 		w.drained[m.ID] = true
 	}
@@ -265,8 +274,10 @@ func (w *watch) atRest() error {
 	if len(w.waves) > 0 {
 		return fmt.Errorf("%d waves never came home", len(w.waves))
 	}
-	if w.layers != [stages.Orders]int{} {
-		return fmt.Errorf("%d layers were begun and never retired", w.layers)
+	for ring, n := range w.layers {
+		if n != 0 {
+			return fmt.Errorf("%d layers of %v were begun and never retired", n, ring)
+		}
 	}
 	if len(w.filling) > 0 {
 		return fmt.Errorf("%d reads never ended", len(w.filling))

@@ -3,15 +3,36 @@ package analyse
 import (
 	"cmp"
 	"slices"
+
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
-// deviceBusy says when the device worked within [from, to), and why it did not.
+// deviceBusy says when the device worked within [from, to), or one of several, and why it did not.
 func (x *index) deviceBusy(tokens []Token, from, to int64) Busy {
-	var work []span
-	for i := range x.device {
-		work = append(work, span{x.device[i].BeganNS, x.device[i].EndedNS})
+	return busy(x.work(func(*record.Submission) bool { return true }), tokens, from, to, Device)
+}
+
+// devicesBusy says it of each of several devices. While one of them is idle tokens may have
+// another one compute.
+func (x *index) devicesBusy(tokens []Token, from, to int64) (all []Busy) {
+	if len(x.rec.Meta.Engine.Borders) == 0 {
+		return nil
 	}
-	return busy(work, tokens, from, to, Device)
+	for n := range len(x.rec.Meta.Engine.Borders) + 1 {
+		work := x.work(func(s *record.Submission) bool { return int(s.Device) == n })
+		all = append(all, busy(work, tokens, from, to))
+	}
+	return all
+}
+
+// work returns when what is wanted was computed.
+func (x *index) work(wanted func(*record.Submission) bool) (work []span) {
+	for i := range x.device {
+		if s := &x.device[i]; wanted(s) {
+			work = append(work, span{s.BeganNS, s.EndedNS})
+		}
+	}
+	return work
 }
 
 // diskBusy says when experts were being read within [from, to), and why they were not.
@@ -24,9 +45,9 @@ func (x *index) diskBusy(tokens []Token, from, to int64) Busy {
 }
 
 // busy divides the time in which nothing was at work by what the tokens under way spent it on: the
-// one that is answered first, of those that somebody has asked for. never is a cause that cannot
+// one that is answered first, of those that somebody has asked for. never are causes that cannot
 // be.
-func busy(work []span, tokens []Token, from, to int64, never Cause) Busy {
+func busy(work []span, tokens []Token, from, to int64, never ...Cause) Busy {
 	work = union(work)
 	b := Busy{FromNS: from, ToNS: to, BusyNS: length(within(work, from, to))}
 	b.IdleNS = to - from - b.BusyNS
@@ -41,9 +62,9 @@ func busy(work []span, tokens []Token, from, to int64, never Cause) Busy {
 		for ; i < len(tokens) && tokens[i].FromNS+tokens[i].WallNS-longest < free.to; i++ {
 			for _, p := range tokens[i].overlapping(free) {
 				c := claim{span{p.FromNS, p.ToNS}, p.Cause, p.Where}
-				switch p.Cause {
-				case never:
-				case Caller:
+				switch {
+				case slices.Contains(never, p.Cause):
+				case p.Cause == Caller:
 					unasked = append(unasked, c)
 				default:
 					asked = append(asked, c)

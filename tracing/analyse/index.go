@@ -140,9 +140,10 @@ func (x *index) indexHandled() {
 func (x *index) indexDevice() {
 	x.device = slices.Clone(x.rec.Submissions)
 	slices.SortStableFunc(x.device, func(a, b record.Submission) int { return cmp.Compare(a.EndedNS, b.EndedNS) })
-	free := int64(0)
+	ends := make(map[uint8]int64) // of the last work of each device
 	for i := range x.device {
 		s := &x.device[i]
+		free := ends[s.Device]
 		if s.BeganNS == 0 {
 			s.BeganNS = max(s.SubmittedNS, free)
 			if s.DeviceNS > 0 {
@@ -150,7 +151,7 @@ func (x *index) indexDevice() {
 			}
 			s.BeganNS = min(s.BeganNS, s.EndedNS)
 		}
-		free = s.EndedNS
+		ends[s.Device] = s.EndedNS
 		x.longestSubmission = max(x.longestSubmission, s.EndedNS-s.BeganNS)
 		x.began = append(x.began, i)
 	}
@@ -229,6 +230,16 @@ func (x *index) reading(from, to int64, f func(r *record.Read)) {
 			f(r)
 		}
 	}
+}
+
+// deviceOf returns which of several devices computes a layer.
+func (x *index) deviceOf(layer int32) (n uint8) {
+	for _, first := range x.rec.Meta.Engine.Borders {
+		if int(layer) >= first {
+			n++
+		}
+	}
+	return n
 }
 
 // stage returns a stage's name.

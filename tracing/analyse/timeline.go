@@ -150,11 +150,18 @@ func (t *timeline) stages() {
 }
 
 // queue returns the track of a submission.
-func queue(s *record.Submission) int { return 1 - int(min(s.Urgent, 1)) }
+func queue(s *record.Submission) int { return 2*int(s.Device) + 1 - int(min(s.Urgent, 1)) }
 
 func (t *timeline) device() {
-	t.track(deviceGroup, 0, "urgent queue: decode steps")
-	t.track(deviceGroup, 1, "ordinary queue: prompts")
+	devices := len(t.x.rec.Meta.Engine.Borders) + 1
+	for i := range devices {
+		of := ""
+		if devices > 1 {
+			of = fmt.Sprintf("device %d, ", i+1)
+		}
+		t.track(deviceGroup, 2*i, of+"urgent queue: decode steps")
+		t.track(deviceGroup, 2*i+1, of+"ordinary queue: prompts")
+	}
 	for i := range t.x.device {
 		s := &t.x.device[i]
 		name := parts[min(int(s.Part), len(parts)-1)]

@@ -20,13 +20,16 @@ func (w *walk) submission(n node) node {
 		}
 		at = j
 		b := &w.x.device[j]
-		w.put(b.EndedNS, w.starting(b.EndedNS), claim{cause: DeviceStart}, s.Layer)
+		if b.Device != s.Device && b.Step != s.Step {
+			continue
+		}
+		w.put(b.EndedNS, w.starting(b.EndedNS, s.Device), claim{cause: DeviceStart}, s.Layer)
 		if b.Step == s.Step || b.Step == w.step.Step.Step {
 			return node{atSubmission, j, via{}}
 		}
 		w.put(max(b.BeganNS, s.SubmittedNS), nil, w.computing(b), s.Layer)
 	}
-	w.put(s.SubmittedNS, w.starting(s.SubmittedNS), claim{cause: DeviceStart}, s.Layer)
+	w.put(s.SubmittedNS, w.starting(s.SubmittedNS, s.Device), claim{cause: DeviceStart}, s.Layer)
 	return w.sent(s.SubmittedNS, len(w.x.handled), "dispatch", via{s.Layer, s.Wave})
 }
 
@@ -65,7 +68,7 @@ func (w *walk) overtaking(s *record.Submission) (claims []claim) {
 		return nil
 	}
 	w.x.running(s.BeganNS, s.EndedNS, func(o *record.Submission) {
-		if o.Urgent != 0 && !w.mine(o.Step) {
+		if o.Urgent != 0 && o.Device == s.Device && !w.mine(o.Step) {
 			c := w.computing(o)
 			c.span = span{o.BeganNS, o.EndedNS}
 			claims = append(claims, c)
@@ -74,10 +77,10 @@ func (w *walk) overtaking(s *record.Submission) (claims []claim) {
 	return claims
 }
 
-// busy claims what the device did for other steps within [from, to).
-func (w *walk) busy(from, to int64) (claims []claim) {
+// busy claims what a device did for other steps within [from, to).
+func (w *walk) busy(from, to int64, device uint8) (claims []claim) {
 	w.x.running(from, to, func(o *record.Submission) {
-		if c := w.computing(o); c.cause == OtherRequest {
+		if c := w.computing(o); c.cause == OtherRequest && o.Device == device {
 			c.span = span{o.BeganNS, o.EndedNS}
 			claims = append(claims, c)
 		}
@@ -85,9 +88,11 @@ func (w *walk) busy(from, to int64) (claims []claim) {
 	return claims
 }
 
-// starting claims what kept the device from commands that it had, between t and where the walk
+// starting claims what kept a device from commands that it had, between t and where the walk
 // stands: work for others, or that its goroutine ran the stages.
-func (w *walk) starting(t int64) []claim { return append(w.busy(t, w.cur), w.line(t)...) }
+func (w *walk) starting(t int64, device uint8) []claim {
+	return append(w.busy(t, w.cur, device), w.line(t)...)
+}
 
 // pending claims the time between t and where the walk stands in which the device had commands of
 // the step: what it did for others meanwhile is OtherRequest.
@@ -99,7 +104,7 @@ func (w *walk) pending(t int64) (claims []claim) {
 		}
 		c := w.computing(s)
 		c.span = span{s.BeganNS, s.EndedNS}
-		claims = append(append(claims, c), w.busy(max(t, s.SubmittedNS), min(s.BeganNS, w.cur))...)
+		claims = append(append(claims, c), w.busy(max(t, s.SubmittedNS), min(s.BeganNS, w.cur), s.Device)...)
 		claims = append(claims, claim{span: span{s.SubmittedNS, s.BeganNS}, cause: DeviceStart})
 	}
 	return claims

@@ -87,7 +87,7 @@ func (w *walk) waiting(wt *record.Wait) (claims []claim, rest claim) {
 		if other && w.x.isPrompt(wt.For) != w.x.isPrompt(w.step.Step.Step) {
 			return claims, claim{cause: OtherRequest, where: w.x.whose(wt.For)}
 		}
-		return append(claims, w.busy(wt.BeganNS, wt.EndedNS)...), w.x.plain(wt)
+		return append(claims, w.busy(wt.BeganNS, wt.EndedNS, w.x.deviceOf(wt.Layer))...), w.x.plain(wt)
 	case record.Room:
 		w.x.reading(wt.BeganNS, wt.EndedNS, func(r *record.Read) {
 			if r.Step == w.step.Step.Step && r.Hint == 0 {

@@ -14,8 +14,10 @@ type Why struct {
 	Tokens []Token `json:"tokens"`
 	WallNS int64   `json:"wall_ns"` // of all tokens together; more than has passed if they ran side by side
 	Causes []Share `json:"causes"`  // of WallNS
-	Device Busy    `json:"device"`
-	Disk   Busy    `json:"disk"`
+	Device Busy    `json:"device"`  // of several, at least one was busy, or all were idle
+	// Devices is each of several devices, by the order of their layers.
+	Devices []Busy `json:"devices,omitempty"`
+	Disk    Busy   `json:"disk"`
 	// Experts says what the tokens' steps found of the experts that they used.
 	Experts Experts `json:"experts"`
 	Missing Missing `json:"missing"`
@@ -68,7 +70,7 @@ func WhyTokens(rec *record.Recording, token int) (*Why, error) {
 		}
 	}
 	w.Causes = shares(pieces)
-	w.Device, w.Disk = x.deviceBusy(all, from, to), x.diskBusy(all, from, to)
+	w.Device, w.Devices, w.Disk = x.deviceBusy(all, from, to), x.devicesBusy(all, from, to), x.diskBusy(all, from, to)
 	w.Experts = x.experts(func(u *record.Use) bool { return steps[u.Step] })
 	return w, nil
 }

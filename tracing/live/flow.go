@@ -133,7 +133,7 @@ func (f *flow) pipeline(v *View, now int64) Pipeline {
 	working := f.flying(now)
 	f.spells, f.reads = recent(f.spells, from, mostReads), recent(f.reads, from, mostReads)
 	worked := share(union(append(slices.Clone(f.spells), working...), from, now), length)
-	p.Device.Busy = min(1, t.deviceNS/length)
+	p.Device.Busy = min(1, t.deviceNS/length/float64(len(v.meta.Engine.Borders)+1)) // of all devices' time
 	p.Device.Idle = f.idle(p.Device.Busy, worked, share(int64(t.starvedNS), length), analyse.Device)
 	p.Disk.Busy = share(union(f.reads, from, now), length)
 	p.Disk.Idle = f.idle(p.Disk.Busy, worked, 0, analyse.Disk)

@@ -20,9 +20,10 @@ import (
 //   - 4: an expert host may have computed a use (Away)
 //   - 5: what expert hosts have said (Answer)
 //   - 6: slots may lie on several devices (SlotParts, Borders)
+//   - 7: work is that of one of several devices (Submission.Device), which work side by side
 const (
 	Magic   = "moeflux-records\n"
-	Version = 6
+	Version = 7
 )
 
 // A file is Magic, a header of two 32-bit numbers (version, bytes of the meta), the meta as JSON,

@@ -276,7 +276,8 @@ type Submission struct {
 	Picks     int32 // of a wave: picks of them, by all rows
 	Urgent    uint8 // 1
 	Part      Part
-	_         [6]uint8
+	Device    uint8 // that did it, of several
+	_         [5]uint8
 }
 
 // Part says what of a step was submitted.

@@ -67,7 +67,7 @@ func (r *replay) build(m *record.Meta, set setup) error {
 	if err != nil {
 		return fmt.Errorf("whatif: %w", err)
 	}
-	c[stages.ExpertIO], c[stages.Combine] = eio, new(combine.Core)
+	c[stages.ExpertIO], c[stages.Combine] = eio, &combine.Core{Borders: set.Borders}
 	shared := make([]bool, model.Layers)
 	for _, s := range r.o.steps {
 		for i := range s.layers {

@@ -30,6 +30,7 @@ func unchecked(rec *record.Recording, s *Settings) (all []string) {
 	device, reads := m.Machine.Device, m.Settings["expert-io"]
 	prompt, texts := crowd(rec)
 	add(device != "" && !strings.HasPrefix(device, "host"), "the device %s", device)
+	add(len(m.Engine.Borders) > 0, "several devices: their work is simulated as if it were one device's")
 	add(reads != "" && reads != "direct", "--expert-io %s: how long a read takes depends on what the system keeps in memory", reads)
 	add(texts > checkedTexts, "%d texts at once: a read that ends a moment later can change which of them share a step", texts)
 	add(prompt > checkedPrompt, "a prompt of %d tokens: the speed of prompts, and what they do to texts beside them", prompt)
