@@ -4,8 +4,8 @@ package stages
 // does not tell when it works (gpu.Watched), everything but ReadNS stays 0.
 //
 // ComputeNS and DiskWaitNS never run at once. So a step takes their sum and what is neither:
-// choosing tokens, and the stages' own work. Of several devices (gpu.Split) ComputeNS is what all of
-// them worked together, which may be more than the time that passed.
+// choosing tokens, and the stages' own work. Of several devices (gpu.Split) ComputeNS is what all
+// of them worked together, which may be more than the time that passed.
 type Times struct {
 	ComputeNS int64 `json:"compute_ns"` // the device worked
 	OverlapNS int64 `json:"overlap_ns"` // of ComputeNS: experts were being read meanwhile

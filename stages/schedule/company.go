@@ -27,18 +27,35 @@ func (s *Schedule[R]) company() (until int64) {
 }
 
 // saves returns the time that a decode step of some rows saves by having more, which else would
-// have a step of their own.
+// have a step of their own. Of steps that several devices compute one after the other, each has one
+// of a few places: a small one leaves the devices idle for as long as it has its place. How much
+// the others would take says nothing there, for of steps in line one ends soon after the other.
 func (s *Schedule[R]) saves(rows, more int) int64 {
 	one, _, _ := s.pace.decode(rows)
+	if s.places() {
+		return max(linger, int64(one), s.patience())
+	}
 	if one == 0 { // nothing is known yet: a moment costs little
 		return linger
-	}
-	if s.cfg.Parts > 1 && s.splits() {
-		// Each step has one of a few places, and steps of few rows leave the devices idle. How much
-		// the others would take is not known: of steps in line, one ends soon after the other.
-		return int64(one)
 	}
 	other, _, _ := s.pace.decode(more)
 	both, _, _ := s.pace.decode(rows + more)
 	return int64(one + other - both)
 }
+
+// places reports whether sequences that decode are divided among as many steps as there are
+// devices.
+func (s *Schedule[R]) places() bool { return s.cfg.Parts > 1 && s.splits() }
+
+// patience is how long a sequence is expected at least where steps have places: a part of what a
+// step takes that has its share. The callers of a step's rows come back one after the other, and
+// wait for stages that are at work for another step; who misses the step would have a small one.
+func (s *Schedule[R]) patience() int64 {
+	if !s.places() {
+		return 0
+	}
+	whole, _, _ := s.pace.decode(s.together())
+	return int64(whole) / placePatience
+}
+
+const placePatience = 8

@@ -54,7 +54,7 @@ func TestPartsShare(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		n := 8 + 2*r.IntN(29)
 		one := 0.1e6 + 0.5e6*r.Float64()
-		c := costs{layer: concave(one, one*(4+2*r.Float64())), head: 0.3e6, think: int64(30e3 + 200e3*r.Float64()), pause: 0.004 * r.Float64(), noise: 0.05}
+		c := costs{layer: concave(one, one*(4+2*r.Float64())), head: 0.3e6, think: int64(30e3 + 100e3*r.Float64()), vary: 5 * r.Float64(), pause: 0.004 * r.Float64(), noise: 0.05}
 		cfg := schedule.Config{Rows: 512, Steps: 2, Layers: 16, Share: 0.65, Parts: 2}
 		g := newRig(cfg, c, seed)
 		for i := range n {
@@ -65,7 +65,7 @@ func TestPartsShare(t *testing.T) {
 		g.run(t, func() bool { return g.least() >= 300 })
 		_, tokens := g.apart(since)
 		step := float64(cfg.Layers/2)*c.layer(n/2) + c.head // of half of them, on one device
-		if got, most := float64(tokens)/float64(g.now-since), float64(n/2)/step; got < 0.9*most {
+		if got, most := float64(tokens)/float64(g.now-since), float64(n/2)/step; got < 0.9*most || true {
 			t.Errorf("seed %d: %d sequences get %.0f tokens a second, of the %.0f that two devices could give", seed, n, 1e9*got, 1e9*most)
 		}
 	}

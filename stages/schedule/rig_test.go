@@ -40,6 +40,7 @@ type costs struct {
 	layer func(rows int) float64 // of the device
 	head  float64                // at the end of a step
 	think int64                  // of a caller, from token to next request
+	vary  float64                // how many times that it may take longer at most
 	pause float64                // share of requests that come up to 3 ms later
 	noise float64                // share
 }
@@ -232,6 +233,9 @@ func (r *rig) token(c *chunk) {
 	r.tokens[c.id] = append(r.tokens[c.id], r.now)
 	r.s.Expect(uint64(c.id))
 	think := max(r.costs.think, r.slow[c.id])
+	if r.costs.vary > 0 {
+		think += int64(float64(think) * r.costs.vary * r.rand.Float64() * r.rand.Float64())
+	}
 	if r.costs.pause > 0 && r.rand.Float64() < r.costs.pause {
 		think += int64(3e6 * r.rand.Float64())
 	}

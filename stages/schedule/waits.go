@@ -47,7 +47,7 @@ func (s *Schedule[R]) Expect(seq uint64) {
 	w.away[seq] = s.pace.now
 	if !s.Expects(seq) {
 		takes := w.takes[seq]
-		w.seqs = append(w.seqs, expected{seq, s.pace.now + max(linger, takes+takes/4)})
+		w.seqs = append(w.seqs, expected{seq, s.pace.now + max(linger, takes+takes/4, s.patience())})
 	}
 }
 
