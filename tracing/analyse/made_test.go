@@ -102,7 +102,7 @@ func addMade(r *record.Recording, f []string) error {
 	case "dev":
 		r.Submissions = append(r.Submissions, record.Submission{
 			Step: step, Layer: layer, Wave: -1, SubmittedNS: x.us(0), BeganNS: x.us(1), EndedNS: x.us(2), Part: record.Part(index8(partNames, x.name[0])),
-			Urgent: uint8(x.key["urgent"]),
+			Urgent: uint8(x.key["urgent"]), Device: uint8(x.key["device"]),
 		})
 	case "read":
 		rd := record.Read{

@@ -59,6 +59,22 @@ func TestPathWithSomethingInTheWay(t *testing.T) {
 			map[string]int64{"disk": 200, "device": 74, "other_request": 44, "read_queue": 10, "stage": 32, "mailbox": 17, "device_start": 1},
 		},
 		{
+			"another request on another device", "dev Mix 115 118 170 step=1 => dev Mix 115 160 170 step=1",
+			"step 2 90 900 seq=2 req=2 rows=8\ndev Experts 80 90 159 step=2 device=1",
+			map[string]int64{"disk": 200, "device": 74, "read_queue": 10, "stage": 37, "mailbox": 17, "device_start": 40},
+		},
+		{
+			"what another device did before it, and then another request there",
+			"dev Experts 405 406 450 step=1 => dev Experts 405 406 430 step=1\ndev Head 412 450 470 step=1 layer=4 => dev Head 412 450 470 step=1 layer=4 device=1",
+			"step 2 90 900 seq=2 req=2 rows=8\ndev Experts 80 440 450 step=2 device=1",
+			map[string]int64{"disk": 200, "device": 96, "other_request": 10, "device_start": 10, "read_queue": 10, "stage": 35, "mailbox": 17},
+		},
+		{
+			"urgent work on another device", "",
+			"step 2 90 900 seq=2 req=2\ndev Mix 130 130 150 step=2 urgent=1 device=1",
+			map[string]int64{"disk": 200, "device": 116, "read_queue": 10, "stage": 35, "mailbox": 17},
+		},
+		{
 			"urgent work amid it", "",
 			"step 2 90 900 seq=2 req=2\ndev Mix 130 130 150 step=2 urgent=1",
 			map[string]int64{"disk": 200, "device": 96, "other_request": 20, "read_queue": 10, "stage": 35, "mailbox": 17},
