@@ -80,7 +80,7 @@ var Attributes = []Attribute{
 	{KeyExperts, []string{SpanRoute, SpanExperts, SpanAway}, "different experts of the layer, of the wave, or that a host was asked for"},
 	{KeyDeviceNS, []string{spanCall, SpanEval, SpanLayer, SpanMix, SpanExperts, SpanHead}, "that the device took, by its own clock; of a call or an eval, its share of the time that the device worked; of a layer, where the device tells of it as a whole"},
 	{KeyDeviceQueueNS, ofDevice, "from the submission until the device began"},
-	{KeyComputeNS, ofSummed, "the device worked for it"},
+	{KeyComputeNS, ofSummed, "the device worked for it; of several devices, all together"},
 	{KeyOverlapNS, ofSummed, "of that, while experts were being read"},
 	{KeyDiskWaitNS, []string{spanCall, SpanEval, SpanStep, SpanLayer, SpanHead}, "the device had nothing to do because experts were missing; of a call or an eval, its share"},
 	{KeyExpert, ofRead, "number within the layer"},

@@ -75,7 +75,7 @@ var engineFigures = []engineFigure{
 		return float64(s.Reads.Queued+s.Reads.Running) * float64(i.SlotBytes)
 	}},
 	{"moeflux.disk_busy", "s", "Time during which at least one expert was being read.", true, seconds(func(s *moeflux.Stats) int64 { return int64(s.Reads.BusyTime) })},
-	{"moeflux.device_busy", "s", "Time during which the device worked.", true, seconds(func(s *moeflux.Stats) int64 { return s.ComputeNS })},
+	{"moeflux.device_busy", "s", "Time during which the device worked, of several devices that of all together.", true, seconds(func(s *moeflux.Stats) int64 { return s.ComputeNS })},
 	{"moeflux.device_disk_wait", "s", "Time during which the device had nothing to do because experts were missing.", true, seconds(func(s *moeflux.Stats) int64 { return s.DiskWaitNS })},
 
 	{"moeflux.states_evicted", "", "Kept states that were given up for lack of memory.", true, stat(func(s *moeflux.Stats) int64 { return s.States.Evicted })},

@@ -8,7 +8,7 @@ import (
 
 // headRows is how many rows' logits are computed at once: a vocabulary is long, so its buffer is
 // kept short.
-const headRows = 16
+const headRows = 32
 
 // readLogits submits the end of a step: final norm and head of the rows that want them, and the
 // last hidden states.

@@ -14,7 +14,8 @@
 // Sequences that decode travel together: there is one decode step at a time, and before it is
 // formed those are waited for that decoded a moment ago, as long as that saves more than it takes
 // (company). Where several steps may be in the pipeline, steps of their own are tried now and then
-// (apart).
+// (apart). Where several devices compute a step one after the other, they are in as many steps of
+// one size from the start (places), and are waited for longer.
 //
 // How long a decode step takes is measured. While somebody decodes, the next token is due some time
 // after the one before: with a share of two thirds (Config.Share), three times as long after it as
