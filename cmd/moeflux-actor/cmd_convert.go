@@ -8,6 +8,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/figures"
 	"github.com/moeflux/moeflux-actor/internal/process"
 	"github.com/moeflux/moeflux-actor/io/convert"
+	"github.com/moeflux/moeflux-actor/io/weights"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
 
@@ -70,7 +71,16 @@ func (c *convertCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	if c.JSON {
 		return process.WriteJSON(inv.Stdout, map[string]any{"dst": c.Dst, "seconds": seconds})
 	}
-	_, err = fmt.Fprintf(inv.Stdout, "%s is complete after %.0f s; run it with %s run --model %s -p TEXT\n", c.Dst, seconds, process.Program, c.Dst)
+	return sayComplete(inv, c.Dst, seconds)
+}
+
+// sayComplete says what a packed directory that was made is good for.
+func sayComplete(inv *process.Invocation, dir string, seconds float64) error {
+	use := fmt.Sprintf("run it with %s run --model %s -p TEXT", process.Program, dir)
+	if _, ok := weights.TextDir(dir); !ok {
+		use = "it has no tokenizer, so it takes token ids alone, as logits and eval do"
+	}
+	_, err := fmt.Fprintf(inv.Stdout, "%s is complete after %.0f s; %s\n", dir, seconds, use)
 	return err
 }
 

@@ -35,6 +35,7 @@ type hostCmd struct {
 	Device       string        `default:"auto" placeholder:"NAME" help:"What computes: auto, host (the processor), cuda, metal or emu, as with run. Engines ask only a host that computes their bits, so both need the same kind. One device: a host for each of several. Default: auto."`
 	Threads      int           `placeholder:"N" help:"Compute threads of the processor. Default: the cores this process may use, as many as a CPU quota allows at the time."`
 	Activations  string        `placeholder:"KIND" help:"How matrices are multiplied, int8 or f32: as by the engines. Default: int8 on the processor, f32 on a GPU."`
+	CacheDir     string        `placeholder:"DIR" help:"Where the kernels of a GPU are kept. Default: moeflux-actor in the user's cache folder."`
 	DrainTimeout time.Duration `default:"5s" placeholder:"TIME" help:"How long answers under way may take after the first signal. Default: 5s."`
 	LogLevel     string        `default:"warn" placeholder:"LEVEL" help:"The lowest level that is logged to stderr: debug, info, warn or error."`
 	LogFormat    string        `default:"text" placeholder:"KIND" help:"How log lines look: text or json."`
@@ -43,7 +44,7 @@ type hostCmd struct {
 // engine returns the flags of an engine that opens the same device and model.
 func (c *hostCmd) engine() *flags.Engine {
 	e := &flags.Engine{Model: c.Dir}
-	e.Device, e.Threads, e.Activations = c.Device, c.Threads, c.Activations
+	e.Device, e.Threads, e.Activations, e.CacheDir = c.Device, c.Threads, c.Activations, c.CacheDir
 	e.ExpertsDir, e.ExpertMemory, e.HostMemory, e.ExpertIO, e.ReadWorkers = c.ExpertsDir, c.ExpertMemory, c.HostMemory, c.ExpertIO, c.ReadWorkers
 	e.Tuned, e.Profile, e.Trace, e.TraceSample, e.LogLevel, e.LogFormat = moeflux.TunedOff, flags.ProfileOff, export.Off, 1, c.LogLevel, c.LogFormat
 	return e

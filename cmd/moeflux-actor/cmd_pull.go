@@ -50,7 +50,7 @@ func (c *pullCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	case len(result.Files) > 0:
 		_, err = fmt.Fprintf(inv.Stdout, "%s is complete after %.0f s; see what it holds with %s inspect %s\n", c.Dst, seconds, process.Program, result.Files[0])
 	default:
-		_, err = fmt.Fprintf(inv.Stdout, "%s is complete after %.0f s; run it with %s run --model %s -p TEXT\n", c.Dst, seconds, process.Program, c.Dst)
+		err = sayComplete(inv, c.Dst, seconds)
 	}
 	return err
 }

@@ -48,7 +48,9 @@ func TestInspectGGUF(t *testing.T) {
 // A GGUF file that is run in place gives the text of the directory that convert makes of it.
 func TestRunGGUF(t *testing.T) {
 	file, dst := fixtures.GGUF(t, fixtures.Qwen35MoEBF16), filepath.Join(t.TempDir(), "model")
-	mustCall(t, "", "convert", file, dst)
+	if o := mustCall(t, "", "convert", file, dst); !strings.Contains(o.stdout, "run it with") {
+		t.Errorf("convert ends with %q", o.stdout)
+	}
 	var texts [2]struct {
 		Text string  `json:"text"`
 		IDs  []int32 `json:"new_ids"`
@@ -67,6 +69,14 @@ func TestRunGGUF(t *testing.T) {
 		if a, b := mustCall(t, in, append(args, file)...), mustCall(t, in, append(args, dst)...); a.stdout != b.stdout || a.stdout == "" {
 			t.Errorf("%s: in place %q, converted %q", args[0], a.stdout, b.stdout)
 		}
+	}
+}
+
+// What has no tokenizer cannot be run with a text, and convert does not say so.
+func TestConvertWithoutTokenizer(t *testing.T) {
+	o := mustCall(t, "", "convert", fixtures.Dir(t, fixtures.Qwen35MoEBF16), filepath.Join(t.TempDir(), "model"))
+	if !strings.Contains(o.stdout, "it has no tokenizer") || strings.Contains(o.stdout, "run it with") {
+		t.Errorf("convert ends with %q", o.stdout)
 	}
 }
 
