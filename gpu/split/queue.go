@@ -163,12 +163,12 @@ func (q *queue) enter(c *gpu.Commands) (*ticket, error) {
 // ended notes that a part has done the work of a ticket, and tells of all that may be told.
 func (q *queue) ended(t *ticket, err error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	if t.Of.part != nil {
 		t.Of.ns, t.Of.part = t.Of.part.DeviceNS(), nil
 	}
 	t.Of.done, t.Of.err = true, errors.Join(t.Of.err, err)
 	if q.telling {
+		q.mu.Unlock()
 		return
 	}
 	q.telling = true
@@ -177,6 +177,7 @@ func (q *queue) ended(t *ticket, err error) {
 	}
 	q.telling = false
 	q.quiet.Broadcast()
+	q.mu.Unlock() // not deferred: tell lets mu go, and whom it tells may panic
 }
 
 // ready returns a line whose oldest ticket is done and may be told: so are those that its moves
