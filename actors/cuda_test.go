@@ -78,6 +78,8 @@ func TestCUDADemo(t *testing.T) {
 	t.Logf("%d windows: largest difference of a loss %.1e", ref.Windows, worst)
 }
 
+func TestCUDALargeSteps(t *testing.T) { testLargeSteps(t, openCUDA(t), 4096) }
+
 // TestCUDAEqualBits wants the same bits from the GPU whatever changes speed only.
 func TestCUDAEqualBits(t *testing.T) {
 	dev := openCUDA(t)
