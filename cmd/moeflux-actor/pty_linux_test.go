@@ -159,11 +159,7 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	p.waitFor("Say something")
 	p.press("hel")
 	p.waitFor("hel")
-	raw, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if raw.Lflag&unix.ECHO != 0 {
+	if p.flags()&unix.ECHO != 0 {
 		t.Error("the editor leaves the echo to the terminal")
 	}
 	if err := p.program.Process.Signal(syscall.SIGTERM); err != nil {
@@ -172,11 +168,41 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	if code := p.exit(); code != exitTerminated {
 		t.Errorf("exit %d, want %d", code, exitTerminated)
 	}
-	after, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
+	p.isGivenBack()
+}
+
+// So it does where the signal comes just as the editor takes the terminal.
+func TestTerminalIsGivenBackAtOnce(t *testing.T) {
+	for range 5 {
+		p := startOnTerminal(t, "run", "--chat")
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			if p.flags()&unix.ECHO == 0 {
+				break
+			}
+		}
+		if err := p.program.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code := p.exit(); code != exitTerminated {
+			t.Errorf("exit %d, want %d", code, exitTerminated)
+		}
+		p.isGivenBack()
 	}
-	if after.Lflag&unix.ECHO == 0 || after.Lflag&unix.ICANON == 0 || after.Lflag&unix.ISIG == 0 {
-		t.Errorf("the terminal's flags are %#x, without echo, lines or signals", after.Lflag)
+}
+
+// flags returns what the terminal does with keys.
+func (p *terminal) flags() uint32 {
+	p.t.Helper()
+	now, err := unix.IoctlGetTermios(int(p.keys.Fd()), unix.TCGETS)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return now.Lflag
+}
+
+func (p *terminal) isGivenBack() {
+	p.t.Helper()
+	if f := p.flags(); f&unix.ECHO == 0 || f&unix.ICANON == 0 || f&unix.ISIG == 0 {
+		p.t.Errorf("the terminal's flags are %#x, without echo, lines or signals", f)
 	}
 }

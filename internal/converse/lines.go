@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/peterh/liner"
 )
@@ -68,12 +70,14 @@ func (e *lineEditor) ReadLine(ctx context.Context, prompt string) (string, error
 		err  error
 	}
 	done := make(chan result, 1)
+	before, _ := liner.TerminalMode()
 	go func() {
 		line, err := e.state.Prompt(prompt)
 		done <- result{line, err}
 	}()
 	select {
 	case <-ctx.Done():
+		awaitMode(before)
 		return "", context.Cause(ctx)
 	case r := <-done:
 		switch {
@@ -90,6 +94,20 @@ func (e *lineEditor) ReadLine(ctx context.Context, prompt string) (string, error
 		return r.line, nil
 	}
 }
+
+// awaitMode waits until the editor, in its goroutine, has changed the terminal from what it was: a
+// change that came after Close would stay when the program is gone.
+func awaitMode(before liner.ModeApplier) {
+	for end := time.Now().Add(modeWithin); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if now, err := liner.TerminalMode(); err != nil || !reflect.DeepEqual(now, before) {
+			return
+		}
+	}
+}
+
+// modeWithin is far more than a goroutine needs to begin. Only a terminal that sends no signals, so
+// that there is nothing to change, is waited for so long.
+const modeWithin = time.Second
 
 func (e *lineEditor) Close() error { return e.state.Close() }
 
