@@ -15,6 +15,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/actors/expertmem"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/gputest"
 	"github.com/moeflux/moeflux-actor/gpu/split"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/internal/testenv"
@@ -316,11 +317,11 @@ func TestSplitSlots(t *testing.T) {
 // computes all its layers of another text meanwhile.
 func TestSplitSideBySide(t *testing.T) {
 	all := hosts(t, 2)
-	first, second := &gated{Device: all[0]}, &gated{Device: all[1], gate: make(chan struct{})}
+	first, second := &counted{Device: all[0]}, gputest.NewHeld(all[1])
 	e := open(t, actors.Config{
 		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: splitOf(t, first, second), RingDepth: 1, RecordMemory: fewRecords,
 	})
-	before := [2]int64{first.given.Load(), second.given.Load()}
+	before := first.given.Load()
 	var texts sync.WaitGroup
 	eval := func(n uint64) {
 		s := sequence(t, e)
@@ -330,65 +331,41 @@ func TestSplitSideBySide(t *testing.T) {
 			}
 		})
 	}
-	second.closed.Store(true)
+	second.ArmAll()
 	eval(1)
-	sees(t, "the first text comes to the second device", func() bool { return second.given.Load() > before[1] })
-	groups := first.given.Load() - before[0] - 1 // without the download of what moves
+	<-second.Came
+	groups := first.given.Load() - before - 1 // without the download of what moves
 	if groups < 2 {
 		t.Errorf("the first device was given its layers in %d pieces, two at least show something", groups)
 	}
 	eval(2)
-	sees(t, "the first device has all of its layers of the second text", func() bool { return first.given.Load() == before[0]+2*groups+1 })
-	close(second.gate)
+	for end := time.Now().Add(time.Minute); first.given.Load() < before+2*groups+1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Error("within a minute the first device is not given all of its layers of the second text")
+			break
+		}
+	}
+	second.Release()
 	texts.Wait()
 }
 
-// gated is a device that counts what it is given, and says that nothing is done while it is closed.
-type gated struct {
+// counted is a device that counts what it is given.
+type counted struct {
 	gpu.Device
-	given  atomic.Int64
-	closed atomic.Bool
-	gate   chan struct{}
+	given atomic.Int64
 }
 
-func (d *gated) NewQueue() (gpu.Queue, error) {
+func (d *counted) NewQueue() (gpu.Queue, error) {
 	q, err := d.Device.NewQueue()
-	return &gatedQueue{q, d}, err
+	return &countedQueue{q, d}, err
 }
 
-type gatedQueue struct {
+type countedQueue struct {
 	gpu.Queue
-	d *gated
+	d *counted
 }
 
-func (q *gatedQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
+func (q *countedQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	q.d.given.Add(1)
-	t, err := q.Queue.Submit(c)
-	if err != nil || !q.d.closed.Load() {
-		return t, err
-	}
-	return &gatedTicket{t, q.d.gate}, nil
-}
-
-type gatedTicket struct {
-	gpu.Ticket
-	gate chan struct{}
-}
-
-func (t *gatedTicket) OnDone(f func(error)) {
-	go func() {
-		<-t.gate
-		t.Ticket.OnDone(f)
-	}()
-}
-
-// sees waits for something that is to happen.
-func sees(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Errorf("half a minute later, not yet: %s", what)
-			return
-		}
-	}
+	return q.Queue.Submit(c)
 }

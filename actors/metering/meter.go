@@ -28,7 +28,7 @@ type Meter struct {
 
 	mu      sync.Mutex // guards the rest
 	until   int64      // all time before this is counted
-	devices []device   // the parts of the device
+	devices []device   // the parts of the device; none until its queue is Measured
 	reads   int        // under way
 	waits   []wait     // steps that lack experts of a routed layer, the longest wait first
 	readNS  int64
@@ -46,7 +46,7 @@ type wait struct {
 // New returns the meter of a model with a number of layers. now reads the engine's clock, in
 // nanoseconds. Nobody else writes the log's Submissions.
 func New(layers int, now func() int64, log *record.Log) *Meter {
-	return &Meter{now: now, log: log, submitting: work{layer: int32(layers), wave: -1}, devices: make([]device, 1), layers: make([]stages.Times, layers+1)}
+	return &Meter{now: now, log: log, submitting: work{layer: int32(layers), wave: -1}, layers: make([]stages.Times, layers+1)}
 }
 
 // count adds the time since the last note to its account. The caller holds m.mu.

@@ -170,6 +170,7 @@ func TestMeterUnwatched(t *testing.T) {
 // grow.
 func TestMeterNeverIdle(t *testing.T) {
 	m := New(1, func() int64 { return 0 }, new(record.Log))
+	m.Measured(&watchedQueue{}, 1)
 	m.submit(new(gpu.Commands))
 	for range 10000 {
 		m.submit(new(gpu.Commands))
@@ -186,6 +187,7 @@ func TestMeterNeverIdle(t *testing.T) {
 func BenchmarkMeter(b *testing.B) {
 	epoch := time.Now()
 	m := New(48, func() int64 { return int64(time.Since(epoch)) }, record.NewLog(record.DefaultBytes))
+	m.Measured(&watchedQueue{}, 1)
 	s := stages.Step{ID: 1, Layer: 3}
 	routed := &stages.LayerRouted{Step: s}
 	out := &stages.Outbox{Sends: []stages.Send{{To: stages.Dispatch, Msg: &stages.WaveResident{Step: s, Last: true}}}}

@@ -39,12 +39,11 @@ type device struct {
 
 // working returns what the part works on: urgent work runs amid other work. Nil is nothing.
 func (d *device) working() *work {
-	for _, k := range []int{1, 0} {
-		if d.busy[k] {
-			return &d.at[k]
-		}
+	k := class(d.busy[1])
+	if !d.busy[k] {
+		return nil
 	}
-	return nil
+	return &d.at[k]
 }
 
 // Measured returns a queue of a device with a number of parts (gpu.PartsOf) that notes the layer of

@@ -7,15 +7,15 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu"
 )
 
-// Held is a device whose next work, once it is armed, seems to take until Release: the work is
-// done, but nobody is told.
+// Held is a device whose next work, or all of it, once it is armed, seems to take until Release:
+// the work is done, but nobody is told.
 type Held struct {
 	gpu.Device
 	// Came is closed when work is held, Released by Release.
 	Came, Released chan struct{}
 
-	armed atomic.Bool
-	once  sync.Once
+	armed, all atomic.Bool
+	came, once sync.Once
 }
 
 // NewHeld returns a device that is not armed. The caller goes on owning d.
@@ -25,6 +25,9 @@ func NewHeld(d gpu.Device) *Held {
 
 // Arm makes the next submission the one to hold. It is called once.
 func (d *Held) Arm() { d.armed.Store(true) }
+
+// ArmAll makes all submissions from now on ones to hold.
+func (d *Held) ArmAll() { d.all.Store(true) }
 
 // Release tells of the work that is held.
 func (d *Held) Release() { d.once.Do(func() { close(d.Released) }) }
@@ -42,9 +45,9 @@ type heldQueue struct {
 
 func (q *heldQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	ticket, err := q.Queue.Submit(c)
-	if err == nil && q.d.armed.CompareAndSwap(true, false) {
+	if err == nil && (q.d.all.Load() || q.d.armed.CompareAndSwap(true, false)) {
 		ticket = &heldTicket{ticket, q.d}
-		close(q.d.Came)
+		q.d.came.Do(func() { close(q.d.Came) })
 	}
 	return ticket, err
 }

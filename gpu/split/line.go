@@ -56,18 +56,18 @@ func (q *queue) attach(all []given) {
 	clear(all)
 	q.giving.Lock()
 	defer q.giving.Unlock()
-	q.given = append(q.given, all[:0])
+	q.spareLists = append(q.spareLists, all[:0])
 }
 
 // list returns an empty list of what is given, in memory that attach has used. The caller holds
 // giving.
 func (q *queue) list() []given {
-	n := len(q.given) - 1
+	n := len(q.spareLists) - 1
 	if n < 0 {
 		return nil
 	}
-	l := q.given[n]
-	q.given = q.given[:n]
+	l := q.spareLists[n]
+	q.spareLists = q.spareLists[:n]
 	return l
 }
 
@@ -102,8 +102,8 @@ func (q *queue) hold(t *ticket) []given {
 // heldFor returns work in the memory of some that was given, if possible.
 func (q *queue) heldFor(c *gpu.Commands, end func(error)) *held {
 	var h *held
-	if n := len(q.held) - 1; n >= 0 {
-		h, q.held = q.held[n], q.held[:n]
+	if n := len(q.spareHeld) - 1; n >= 0 {
+		h, q.spareHeld = q.spareHeld[n], q.spareHeld[:n]
 	}
 	if h == nil {
 		h = new(held)
@@ -116,8 +116,8 @@ func (q *queue) heldFor(c *gpu.Commands, end func(error)) *held {
 func (q *queue) transfer(h *held) *transfer {
 	var x *transfer
 	q.mu.Lock()
-	if n := len(q.spare); n > 0 {
-		x, q.spare = q.spare[n-1], q.spare[:n-1]
+	if n := len(q.spareTransfers); n > 0 {
+		x, q.spareTransfers = q.spareTransfers[n-1], q.spareTransfers[:n-1]
 	}
 	q.mu.Unlock()
 	if x == nil {
@@ -149,7 +149,7 @@ func (q *queue) flush(l *line, all []given) []given {
 	n := 0
 	for ; n < len(l.held) && l.held[n].ready; n++ {
 		all = q.submit(l, l.held[n], all)
-		q.held = append(q.held, l.held[n])
+		q.spareHeld = append(q.spareHeld, l.held[n])
 	}
 	rest := copy(l.held, l.held[n:])
 	clear(l.held[rest:])
@@ -203,5 +203,5 @@ func (q *queue) transferred(x *transfer, err error) {
 	x.out.Reset()
 	x.in.Reset()
 	x.t = nil
-	q.spare = append(q.spare, x)
+	q.spareTransfers = append(q.spareTransfers, x)
 }

@@ -15,10 +15,12 @@ type queue struct {
 	// each part takes memory from the one before it without the host: nothing is ever held back
 	direct bool
 
-	giving sync.Mutex  // held while parts are given work, so that it comes to them in order
-	held   []*held     // memory for what is held back next; guarded by giving
-	given  [][]given   // memory for what is given next; guarded by giving
-	spare  []*transfer // guarded by mu
+	giving sync.Mutex // held while parts are given work, so that it comes to them in order
+
+	// memory that is used again: the first two guarded by giving, the last by mu
+	spareHeld      []*held
+	spareLists     [][]given
+	spareTransfers []*transfer
 
 	tickets gpu.Tickets[work]
 	mu      sync.Mutex // guards the rest

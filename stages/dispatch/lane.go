@@ -59,7 +59,6 @@ type lane struct {
 	scored      int               // layers of it whose scores the router has
 	sharedDone  gpu.Ticket        // of the shared expert, until the layer's last wave
 	sharedID    uint64            // of that ticket, in this stage's numbering
-	sharedPart  int               // that computes it
 	outstanding int               // tickets awaited, but for
 	aheads      int               // those of predictions
 	drain       *stages.DrainStep // the step has failed

@@ -74,7 +74,7 @@ func (c *Core) submitRouter(r *recording, l *lane, m *stages.BeginLayer, out *st
 	r.Part = c.partOf(m.Layer).index
 	layer.shared.encode(&r.Commands, l)
 	t, err := c.submit(r)
-	l.sharedDone, l.sharedID, l.sharedPart = t, c.lastTicket, c.partOf(m.Layer).index
+	l.sharedDone, l.sharedID = t, c.lastTicket
 	return err
 }
 
@@ -266,7 +266,7 @@ func (c *Core) drainStep(m *stages.DrainStep, out *stages.Outbox) error {
 	case m.Hop == 0:
 		l.drain = m
 		if t := l.sharedDone; t != nil {
-			c.tellOf(t, l.sharedID, awaited{lane: l, step: m.Step, part: l.sharedPart, urgent: m.Batch.Urgent}, out)
+			c.tellOf(t, l.sharedID, awaited{lane: l, step: m.Step, part: c.partOf(l.begun - 1).index, urgent: m.Batch.Urgent}, out)
 			l.sharedDone = nil
 		}
 		c.passDrain(l, out)

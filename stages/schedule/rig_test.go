@@ -20,11 +20,10 @@ type rig struct {
 	rand   *rand.Rand
 	costs  costs
 	now    int64
-	free   int64   // when the device is idle
-	frees  []int64 // when each of several is
-	hasty  int64   // when it has done all decode steps, where those go first
-	ring   [schedule.Kinds]int
-	rings  [][schedule.Kinds]int // of several devices
+	free   int64                 // when the device is idle
+	frees  []int64               // when each of several is
+	hasty  int64                 // when it has done all decode steps, where those go first
+	rings  [][schedule.Kinds]int // of each device
 	events []event
 	steps  []*rigStep
 	lastID uint64
@@ -66,7 +65,7 @@ const linger = 200_000
 func newRig(cfg schedule.Config, c costs, seed uint64) *rig {
 	return &rig{
 		s: schedule.New[*chunk](cfg), cfg: cfg, rand: rand.New(rand.NewPCG(seed, 9)), costs: c,
-		frees: make([]int64, cfg.Parts), rings: make([][schedule.Kinds]int, cfg.Parts), tokens: map[int][]int64{}, prompts: map[int]int64{}, done: map[int]int{},
+		frees: make([]int64, cfg.Parts), rings: make([][schedule.Kinds]int, max(1, cfg.Parts)), tokens: map[int][]int64{}, prompts: map[int]int64{}, done: map[int]int{},
 	}
 }
 
@@ -118,9 +117,9 @@ func (r *rig) begin() {
 		if st == nil {
 			return
 		}
-		ring := r.ringOf(st)
-		ring[st.kind]++
 		part := r.part(st.begun)
+		ring := &r.rings[part]
+		ring[st.kind]++
 		st.begun += n
 		r.s.Begun(st.id, n)
 		r.submit(st, part, float64(n)*r.costs.layer(st.rows), func() {
@@ -138,17 +137,9 @@ func (r *rig) begin() {
 // part returns which of several devices computes a layer.
 func (r *rig) part(layer int) int { return layer * max(1, r.cfg.Parts) / r.cfg.Layers }
 
-// ringOf returns the ring of a step's next layer.
-func (r *rig) ringOf(st *rigStep) *[schedule.Kinds]int {
-	if len(r.rings) > 1 {
-		return &r.rings[r.part(st.begun)]
-	}
-	return &r.ring
-}
-
 // full reports whether the ring has no room for a step.
 func (r *rig) full(st *rigStep) bool {
-	ring := r.ringOf(st)
+	ring := &r.rings[r.part(st.begun)]
 	if r.cfg.Preempts || len(r.rings) > 1 {
 		return ring[st.kind] == 2
 	}

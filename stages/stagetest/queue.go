@@ -49,7 +49,7 @@ func (q *Queue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 }
 
 // RunOne runs the oldest Commands and completes its ticket.
-func (q *Queue) RunOne() { q.runAt(0) }
+func (q *Queue) RunOne() { q.Run(0) }
 
 // Ready returns which of the pending Commands may run next: those that are in order on their part
 // of the device, or urgent and in order there among those, and whose moves come from work that is
@@ -67,10 +67,8 @@ func (q *Queue) Ready() (all []int) {
 	return all
 }
 
-// Run runs one of those that are Ready.
-func (q *Queue) Run(i int) { q.runAt(i) }
-
-func (q *Queue) runAt(i int) {
+// Run runs one of those that are Ready, and completes its ticket.
+func (q *Queue) Run(i int) {
 	t := q.pending[i]
 	q.pending = slices.Delete(q.pending, i, i+1)
 	t.err, t.done = q.run(t.commands), true
