@@ -144,11 +144,11 @@ func (d *tracedText) turn(spans bool) cost {
 		}
 	}
 	d.next(spans)
-	began, used := time.Now(), processorNS(d.b)
+	began, before := time.Now(), usageNow(d.b)
 	for range tokens {
 		d.next(spans)
 	}
-	return cost{float64(time.Since(began)) / tokens, (processorNS(d.b) - used) / tokens}
+	return cost{float64(time.Since(began)) / tokens, (usageNow(d.b).processorNS() - before.processorNS()) / tokens}
 }
 
 func (d *tracedText) next(spans bool) {
@@ -166,11 +166,17 @@ func (d *tracedText) next(spans bool) {
 	d.token = argmax(logits)
 }
 
-// processorNS returns the processor time that this process has used.
-func processorNS(b testing.TB) float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
+// usage is what the process has used of the machine.
+type usage struct{ syscall.Rusage }
+
+// usageNow returns what this process has used so far.
+func usageNow(tb testing.TB) usage {
+	var u usage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u.Rusage); err != nil {
+		tb.Fatal(err)
 	}
-	return float64(u.Utime.Nano() + u.Stime.Nano())
+	return u
 }
+
+// processorNS returns the processor time.
+func (u usage) processorNS() float64 { return float64(u.Utime.Nano() + u.Stime.Nano()) }
