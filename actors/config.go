@@ -109,7 +109,8 @@ type Config struct {
 	ContextBeyond bool
 	// KV is how keys and values are kept. "" means f32. int8 rounds each to 1/254 of the largest of
 	// its head (of 64 channels of a compressed vector): a context takes about a quarter of the
-	// memory, and attention to a long one less time. It changes results.
+	// memory, and attention to a long one less time. With int8 activations the processor rounds
+	// queries likewise. It changes results.
 	KV KVFormat
 	// StateMemory is the most bytes for the states of all sequences: key-value pages, and the
 	// recurrent state that each sequence of some models has from its first token, as has each Save

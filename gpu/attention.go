@@ -25,6 +25,10 @@ package gpu
 //
 // With ValueScale not 0 Y is multiplied by it.
 //
+// A device that rounds inputs may round queries too, where the cache is KVInt8 and Group a multiple
+// of 16: Scale·Q[r,h] in groups of Group channels as MatMul rounds a row of X, so that scores are
+// sums of whole numbers. The processor does, GPUs do not.
+//
 // Chosen, int32 [rows, KVHeads, Budget], lists what row r attends to instead of 0..p with the heads
 // of a key-value head, as Choose writes it: positions, or with Block blocks of positions, of which
 // the row's own is the last. The entries are the first of the list, min(Budget, p/Block+1) of them,

@@ -3,7 +3,7 @@ package gpu
 // What Rounding names.
 const (
 	ActivationsF32  = "f32"  // float32
-	ActivationsInt8 = "int8" // rounded to 8 bits where MatMul allows it, and in Experts
+	ActivationsInt8 = "int8" // rounded to 8 bits where MatMul and Attention allow it, and in Experts
 )
 
 // Rounding is a Device that says how it holds the inputs of products with quantised matrices. Any

@@ -139,8 +139,8 @@ func aloneRope(s *setup, rows []int) *operand {
 }
 
 // aloneAttention gives each row its own sequence, with its own length.
-func aloneAttention(s *setup, rows []int, group int) *operand {
-	const heads, kvHeads, dim = 4, 2, 24
+func aloneAttention(s *setup, rows []int, dim, group int) *operand {
+	const heads, kvHeads = 4, 2
 	data := s.normal(company * heads * dim)
 	op := gpu.Attention{QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 0.2}
 	sequences := make([]gpu.KVSegment, company)

@@ -149,7 +149,8 @@ func (s *setup) attended(a attentionShape) (y *operand, rows int) {
 			for h := range a.heads {
 				at := (first[i]+r)*rowStride + h*headStride
 				out, g, n := ((first[i]+r)*a.heads+h)*valueDim, h/(a.heads/a.kvHeads), seg[0]+r+1
-				c.attend(data[at:at+a.dim], g*a.dim, g*valueDim, a.from(n-1), n, float64(a.scale), sinks[h],
+				q, scale := s.query(&c.kv, data[at:at+a.dim], a.scale)
+				c.attend(q, g*a.dim, g*valueDim, a.from(n-1), n, scale, sinks[h],
 					want[out:out+valueDim], limit[out:out+valueDim])
 				for d := range valueDim {
 					want[out+d] *= float64(cmp.Or(a.valueScale, 1))
@@ -165,12 +166,12 @@ func (s *setup) attended(a attentionShape) (y *operand, rows int) {
 
 // attend computes one head over the positions from first to the one before n, whose channels begin
 // at at, and those of values at vAt. A sink of -Inf is none.
-func (c *cache) attend(q []float32, at, vAt, first, n int, scale, sink float64, y, limit []float64) {
+func (c *cache) attend(q []float64, at, vAt, first, n int, scale, sink float64, y, limit []float64) {
 	scores, top, off := make([]float64, n), sink, 0.0
 	for j := first; j < n; j++ {
 		magnitude := 0.0
 		for d, v := range q {
-			p := scale * float64(v) * float64(c.k[j][at+d])
+			p := scale * v * float64(c.k[j][at+d])
 			scores[j] += p
 			magnitude += math.Abs(p)
 		}

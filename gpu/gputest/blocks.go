@@ -77,7 +77,8 @@ func blockAttention(s *setup, b blockShape, list func(n, last int) []int32) *ope
 				}
 				for h := g * (b.heads / b.kvHeads); h < (g+1)*(b.heads/b.kvHeads); h++ {
 					at := row*width + h*b.dim
-					only.attend(data[at:at+b.dim], g*b.dim, g*b.dim, 0, len(only.k), float64(op.Scale), math.Inf(-1), want[at:at+b.dim], limit[at:at+b.dim])
+					q, scale := s.query(&c.kv, data[at:at+b.dim], op.Scale)
+					only.attend(q, g*b.dim, g*b.dim, 0, len(only.k), scale, math.Inf(-1), want[at:at+b.dim], limit[at:at+b.dim])
 				}
 			}
 		}

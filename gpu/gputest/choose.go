@@ -266,7 +266,8 @@ func chosenAttention(s *setup, l latentShape, budget int, list func(n, p int) []
 			only.v = only.k
 			for h := range l.heads {
 				at, out := (row*l.heads+h)*width, (row*l.heads+h)*l.rank
-				only.attend(data[at:at+width], 0, 0, 0, len(some), float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
+				q, scale := s.query(&c.kv, data[at:at+width], op.Scale)
+				only.attend(q, 0, 0, 0, len(some), scale, math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
 			}
 		}
 	}

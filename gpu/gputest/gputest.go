@@ -31,8 +31,8 @@ func cases() []testCase {
 func aloneCases() []aloneCase {
 	list := []aloneCase{
 		{"rmsnorm", aloneNorm}, {"gatednorm", aloneGatedNorm}, {"swiglu", aloneSwiGLU}, {"sigmoidgate", aloneGate},
-		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 0) }},
-		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
+		{"rope", aloneRope}, {"attention", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 24, 0) }},
+		{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 24, 12) }}, {"causalconv", aloneConv}, {"deltarule", aloneDelta},
 		{"combine", aloneCombine}, {"topk", aloneTopK}, {"layernorm", aloneLayerNorm}, {"choose", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 0) }},
 		{"choose/blocks", func(s *setup, rows []int) *operand { return aloneChoose(s, rows, 7) }},
 	}
@@ -125,6 +125,21 @@ func runRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds, begin begi
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneProducts(), oneIn, begin) })
 }
 
+// RunRoundedQueries tests attention to keys in 8 bits of d, which rounds queries as gpu.Attention
+// says. A part of the cases will do where oneIn is more than 1, see Run.
+func RunRoundedQueries(t *testing.T, d gpu.Device, oneIn int) {
+	for _, begin := range []beginner{newSetup, newAligned} {
+		begin = begin.roundingQueries()
+		runCases(t, d, roundedQueryCases(), oneIn, begin)
+		t.Run("alone", func(t *testing.T) {
+			testAlone(t, d, []aloneCase{{"attention/int8", func(s *setup, rows []int) *operand { return aloneAttention(s, rows, 64, 32) }}}, oneIn, begin)
+		})
+	}
+	t.Run("pieces", func(t *testing.T) { testPieces(t, d) })
+	t.Run("chosen", func(t *testing.T) { testAllChosen(t, d) })
+	t.Run("blocks", func(t *testing.T) { testAllBlocks(t, d) })
+}
+
 // productCases are those of products alone.
 func productCases() []testCase {
 	return slices.Concat(matmulCases(), storedBlockProducts(), expertCases())
@@ -138,6 +153,15 @@ func (begin beginner) rounding(rounds Rounds) beginner {
 	return func(t testing.TB, d gpu.Device, name string) *setup {
 		s := begin(t, d, name)
 		s.rounds = rounds
+		return s
+	}
+}
+
+// roundingQueries is begin for a device that rounds queries.
+func (begin beginner) roundingQueries() beginner {
+	return func(t testing.TB, d gpu.Device, name string) *setup {
+		s := begin(t, d, name)
+		s.queries = true
 		return s
 	}
 }

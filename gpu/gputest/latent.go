@@ -279,7 +279,8 @@ func sharedAttention(s *setup, l latentShape) {
 			}
 			for h := range l.heads {
 				at, out := ((first[i]+r)*l.heads+h)*width, ((first[i]+r)*l.heads+h)*l.rank
-				c.attend(data[at:at+width], 0, 0, 0, seg[0]+r+1, float64(op.Scale), math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
+				q, scale := s.query(&c.kv, data[at:at+width], op.Scale)
+				c.attend(q, 0, 0, 0, seg[0]+r+1, scale, math.Inf(-1), want[out:out+l.rank], limit[out:out+l.rank])
 			}
 		}
 	}

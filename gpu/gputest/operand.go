@@ -30,6 +30,7 @@ type setup struct {
 	cmds     gpu.Commands
 	operands []*operand
 	rounds   Rounds // by matrices of which formats the device multiplies rounded inputs; nil: of none
+	queries  bool   // the device rounds queries where keys are in 8 bits
 	aligned  bool   // operands begin where vectors can be loaded
 	// Only what the device writes counts, and not what it should: references are not computed.
 	unchecked bool

@@ -3,6 +3,8 @@ package gputest
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -51,6 +53,65 @@ func (s *setup) held(w *weights, x, off []float64) (y, yOff []float64) {
 		}
 	}
 	return y, yOff
+}
+
+// queryGroup divides the groups in which queries are rounded, see gpu.Attention.
+const queryGroup = 16
+
+// query returns a query as the device multiplies it by the keys of kv, and by what the products
+// are multiplied.
+func (s *setup) query(kv *gpu.KV, q []float32, scale float32) (held []float64, by float64) {
+	held = make([]float64, len(q))
+	if !s.queries || kv.Format != gpu.KVInt8 || kv.Group%queryGroup != 0 {
+		for i, v := range q {
+			held[i] = float64(v)
+		}
+		return held, float64(scale)
+	}
+	for g := 0; g < len(q); g += kv.Group {
+		most := 0.
+		for i := g; i < g+kv.Group; i++ {
+			held[i] = float64(scale * q[i])
+			most = max(most, math.Abs(held[i]))
+		}
+		step := float64(float32(most) / 127)
+		for i := g; i < g+kv.Group; i++ {
+			held[i] = math.RoundToEven(float64(float32(held[i]/step))) * step
+		}
+	}
+	return held, 1
+}
+
+// roundedQueryCases are those of attention to keys in 8 bits, and roundedQueryLoss.
+func roundedQueryCases() []testCase {
+	all := slices.DeleteFunc(cases(), func(c testCase) bool {
+		kind := c.kind()
+		return kind != "attention" && kind != "valuedim" || !strings.Contains(c.name, "/int8=") || strings.Contains(c.name, "/int8=0/")
+	})
+	return append(all, testCase{"attention/rounded", roundedQueryNear})
+}
+
+// roundedQueryNear wants rounded queries to change the result, and not by much: where scores are
+// small, weights are off by what scores are.
+func roundedQueryNear(s *setup) {
+	const near = 0.02
+	a := attentionShape{heads: 8, kvHeads: 2, dim: 128, pageRows: 64, segments: [][2]int{{600, 1}, {100, 9}}, group: 128}
+	s.queries = false // of the reference
+	y, rows := s.attended(a)
+	exact := y.want
+	y.limit = fill(len(y.limit), 1)
+	s.run()
+	wrong, norm := 0., 0.
+	for i, v := range y.floats() {
+		if i/(a.heads*a.dim) >= rows || !y.written(i) {
+			continue
+		}
+		wrong += (float64(v) - exact[i]) * (float64(v) - exact[i])
+		norm += exact[i] * exact[i]
+	}
+	if loss := math.Sqrt(wrong / norm); !(loss <= near) || loss < 1e-4 {
+		s.t.Errorf("queries of 8 bits change the result by %.2g of its norm, want at least 0.0001 and at most %v", loss, near)
+	}
 }
 
 // roundedLoss bounds the norm of what rounding the inputs changes, against the norm of the exact

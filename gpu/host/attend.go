@@ -27,11 +27,14 @@ type attnTask struct {
 	dim, valueDim           int
 	perKV                   int // key-value heads in a tile: one or all
 	// query heads of each key-value head in a tile, and how many tiles they take
-	perHead, parts    int
-	perRow            int // rows in a tile
-	eachMerge         int // queries of a key-value head whose spans a chunk adds
-	tiles             int
-	window            int // 0: none
+	perHead, parts int
+	perRow         int // rows in a tile
+	eachMerge      int // queries of a key-value head whose spans a chunk adds
+	tiles          int
+	window         int // 0: none
+	// channels that share a scale of keys multiplied as codes; 0: they are float32
+	group             int
+	kernels           *kernels // that round queries
 	scale, valueScale float32
 	segments          []gpu.KVSegment
 
@@ -70,7 +73,7 @@ func (t *attnTask) tile(i int) (tile attnTile) {
 
 func (t *attnTask) queries(tile *attnTile) queries {
 	a := queries{vectors: t.vectors, kvHeads: tile.kvHeads, rows: tile.rows, heads: tile.heads, pos: tile.seg.Pos + tile.row - tile.seg.Row,
-		dim: t.dim, valueDim: t.valueDim, width: t.valueDim, window: t.window}
+		dim: t.dim, valueDim: t.valueDim, width: t.valueDim, window: t.window, group: t.group}
 	if t.chosen != nil { // one row, whose chosen positions count from 0
 		a.pos, a.width = t.op.Attended(a.pos)-1, t.dim
 	}
@@ -100,20 +103,32 @@ func (t *attnTask) do(s *scratch, chunk int) {
 // load brings a tile's queries into s.
 func (t *attnTask) load(s *scratch, a *queries, tile *attnTile) {
 	if t.sinks != nil {
-		a.group = t.heads / t.kvHeads
-		a.sinks = t.sinks[tile.kvHead*a.group+tile.head:]
+		a.perHead = t.heads / t.kvHeads
+		a.sinks = t.sinks[tile.kvHead*a.perHead+tile.head:]
 	}
 	a.lay(grow(&s.a, a.floats()))
+	a.idle = &s.idle
 	for g := range a.kvHeads {
 		a.head(g)
 		first := (tile.kvHead+g)*(t.heads/t.kvHeads) + tile.head
 		for r := range a.rows {
 			for i := range a.heads {
 				x := t.q[(tile.row+r)*t.qRowStride+(first+i)*t.qHeadStride:][:t.dim]
-				a.norm(a.q[(r*a.heads+i)*t.dim:][:t.dim], x, nil, t.scale)
+				t.loadQuery(a, a.q[(r*a.heads+i)*t.dim:][:t.dim], x)
 			}
 		}
 	}
+}
+
+// loadQuery writes a query times the scale, perhaps rounded, to dst.
+func (t *attnTask) loadQuery(a *queries, dst, x []float32) {
+	if a.group == 0 {
+		a.norm(dst, x, nil, t.scale)
+		return
+	}
+	scaled := a.pad[:t.dim]
+	a.norm(scaled, x, nil, t.scale)
+	t.kernels.roundQuery(dst, scaled, a.group)
 }
 
 // doSpan sums a span, all heads of a tile or one of them.
@@ -183,7 +198,7 @@ func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, un
 			rows = a.span(p)
 		}
 		n, skip := min(attnBlock, end-p), max(0, held-p)
-		a.transposeKeys(a.kt, a.pad, kv, at, a.dim, p, skip, n)
+		a.loadKeys(kv, at, p, skip, n)
 		a.fetch(a.packed[skip*a.width:], &values, values.VOffset, tile.kvHead*t.valueDim, a.valueDim, p+skip, n-skip)
 		a.weigh(p, n, &valueRows{block: a.packed, first: p, width: a.valueDim})
 		if t.spanEnds(p, end) {
@@ -240,7 +255,7 @@ func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) 
 			if p%attnSpan == 0 || p == start {
 				rows = a.span(p)
 			}
-			a.transposeKeys(a.kt, a.pad, kv, at+g*a.dim, a.dim, p, skip, n)
+			a.loadKeys(kv, at+g*a.dim, p, skip, n)
 			a.score(p, n)
 			a.soften(p, n)
 		}

@@ -31,10 +31,14 @@ func (t *attnTask) attendChosen(a *queries, kv *gpu.KV, l *chosenList, at, first
 			rows = a.span(p)
 		}
 		n := min(attnBlock, end-p)
-		a.gather(kv, kv.KOffset, at, l, p, n)
-		// Rows after the last are what was there before: their scores are not looked at.
-		a.transposeAll(a.kt, a.packed, attnBlock, a.dim, (n+a.lanes-1)/a.lanes*a.lanes, a.dim)
-		if !shared {
+		if a.group > 0 {
+			a.gatherCodes(kv, at, l, p, n)
+		} else {
+			a.gather(kv, kv.KOffset, at, l, p, n)
+			// Rows after the last are what was there before: their scores are not looked at.
+			a.transposeAll(a.kt, a.packed, attnBlock, a.dim, (n+a.lanes-1)/a.lanes*a.lanes, a.dim)
+		}
+		if !shared || a.group > 0 {
 			a.gather(kv, kv.VOffset, at, l, p, n)
 		}
 		a.weigh(p, n, &valueRows{block: a.packed, first: p, width: a.dim})

@@ -31,15 +31,18 @@ type queries struct {
 	*vectors
 	kvHeads, rows, heads, pos int
 	dim, valueDim             int
-	kt                        []float32 // a head's keys of the block [dim, attnBlock]
-	packed                    []float32 // its values of the block [attnBlock, width]
-	width                     int       // of a row of packed: valueDim, or dim where whole rows of the cache are gathered
-	pad                       []float32 // [lanes, dim]
-	next                      *ahead    // what is fetched meanwhile; nil with many queries
-	values                    *gpu.KV   // its values, of the thread's memory; nil likewise
-	sinks                     []float32 // of query heads, from the first of the first key-value head on; nil: none
-	group                     int       // query heads of a key-value head
-	window                    int       // positions that a row attends to at most; 0: all
+	kt                        []float32   // a head's keys of the block [dim, attnBlock], or their codes
+	packed                    []float32   // its values of the block [attnBlock, width]
+	width                     int         // of a row of packed: valueDim, or dim where whole rows of the cache are gathered
+	pad                       []float32   // [lanes, dim]
+	next                      *ahead      // what is fetched meanwhile; nil with many queries
+	values                    *gpu.KV     // its values, of the thread's memory; nil likewise
+	group                     int         // channels that share a scale of keys multiplied as codes; 0: they are float32
+	scales                    []float32   // of those keys [groups, attnBlock]
+	idle                      *aheadLines // none; of the thread's memory, where group is not 0
+	sinks                     []float32   // of query heads, from the first of the first key-value head on; nil: none
+	perHead                   int         // query heads of a key-value head
+	window                    int         // positions that a row attends to at most; 0: all
 
 	all         headQueries // of all key-value heads, one after the other
 	headQueries             // of the current one
@@ -47,7 +50,7 @@ type queries struct {
 
 // headQueries are the queries of a key-value head and what becomes of them.
 type headQueries struct {
-	q                []float32 // [rows·heads, dim], times the scale
+	q                []float32 // [rows·heads, dim], times the scale; or codes, see roundQuery
 	scores           []float32 // [rows·heads, attnBlock]
 	stats, spanStats []float32 // [rows·heads, 2] see portableSoftmax
 	acc, spanAcc     []float32 // [rows·heads, valueDim]
@@ -58,7 +61,7 @@ type headQueries struct {
 func (a *queries) floats() int {
 	n := a.kvHeads * a.rows * a.heads
 	return lineFloats + lineUp(n*a.dim) + n*attnBlock + a.dim*attnBlock + lineUp(attnBlock*a.width) + lineUp(a.lanes*a.dim) +
-		2*lineUp(2*n) + 2*lineUp(n*a.valueDim)
+		lineUp(a.groups()*attnBlock) + 2*lineUp(2*n) + 2*lineUp(n*a.valueDim)
 }
 
 // lay divides mem among the fields and selects the first head.
@@ -67,6 +70,7 @@ func (a *queries) lay(mem []float32) {
 	mem = aligned(mem)
 	take := func(n int) []float32 { return floats(&mem, lineUp(n))[:n] }
 	a.kt, a.packed, a.pad = take(a.dim*attnBlock), take(attnBlock*a.width), take(a.lanes*a.dim)
+	a.scales = take(a.groups() * attnBlock)
 	a.all = headQueries{q: take(n * a.dim), scores: take(n * attnBlock), stats: take(2 * n), spanStats: take(2 * n),
 		acc: take(n * a.valueDim), spanAcc: take(n * a.valueDim)}
 	a.head(0)
@@ -84,7 +88,7 @@ func (a *queries) head(g int) {
 	a.headQueries = headQueries{q: part(all.q, a.dim), scores: part(all.scores, attnBlock), stats: part(all.stats, 2), spanStats: part(all.spanStats, 2),
 		acc: part(all.acc, a.valueDim), spanAcc: part(all.spanAcc, a.valueDim)}
 	if a.sinks != nil {
-		a.sink = a.sinks[g*a.group:][:a.heads]
+		a.sink = a.sinks[g*a.perHead:][:a.heads]
 	}
 }
 
@@ -161,6 +165,10 @@ func (a *queries) weigh(p, n int, value *valueRows) {
 // score multiplies the queries by the keys of n positions from p on.
 func (a *queries) score(p, n int) {
 	h, first := a.heads, max(0, p-a.pos)
+	if a.group > 0 {
+		a.scoreCodes(first*h, (a.end(p, n)-first)*h)
+		return
+	}
 	a.product(a.scores[first*h*attnBlock:], a.q[first*h*a.dim:], a.kt, attnBlock, a.dim, attnBlock, (a.end(p, n)-first)*h, a.dim, n, false)
 }
 

@@ -65,6 +65,9 @@ func (x *executor) runAttention(o *gpu.Attention) {
 	if o.ValueScale != 0 {
 		t.valueScale = o.ValueScale
 	}
+	if kv := &o.Segments[0].KV; x.rounds && kv.Format == gpu.KVInt8 && kv.Group%codeColumns == 0 {
+		t.group, t.kernels = kv.Group, x.kernels
+	}
 	rows, count, longest, last, ns := 0, 0, 0, 0, 0
 	for i := range o.Segments {
 		s := &o.Segments[i]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -82,9 +83,13 @@ func threadCounts() []int {
 }
 
 // eachThreads runs a benchmark with one thread and with all.
-func eachThreads(b *testing.B, f func(b *testing.B, d *Device)) {
+func eachThreads(b *testing.B, f func(b *testing.B, d *Device)) { eachThreadsOf(b, F32, f) }
+
+func eachThreadsOf(b *testing.B, a Activations, f func(b *testing.B, d *Device)) {
 	for _, n := range threadCounts() {
-		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) { f(b, open(b, n)) })
+		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
+			f(b, openConfig(b, Config{Threads: n, Activations: a, Variant: os.Getenv("MOEFLUX_CPU")}))
+		})
 	}
 }
 

@@ -222,11 +222,11 @@ func BenchmarkDecodeAttention(b *testing.B) {
 		heads, kvHeads, dim, value, by int
 	}{{"heads=32,4x128", 32, 4, 128, 0, 128}, {"heads=16,2x256", 16, 2, 256, 0, 128}, {"latent=128x576", 128, 1, 576, 512, 64}} {
 		for _, positions := range []int{512, 4096} {
-			for _, format := range []gpu.KVFormat{gpu.KVF32, gpu.KVInt8} {
-				eachThreads(b, func(b *testing.B, d *Device) {
-					b.Run(fmt.Sprintf("%s/positions=%d/kv=%v", shape.name, positions, format), func(b *testing.B) {
+			for _, held := range heldKeys {
+				eachThreadsOf(b, held.queries, func(b *testing.B, d *Device) {
+					b.Run(fmt.Sprintf("%s/positions=%d/%v", shape.name, positions, held), func(b *testing.B) {
 						group, layers := 0, 64*512/positions
-						if format == gpu.KVInt8 {
+						if held.keys == gpu.KVInt8 {
 							group, layers = shape.by, 4*layers
 						}
 						caches, bytes := layeredCaches(b, d, layers, positions, shape.kvHeads*shape.dim, group, shape.value > 0)
@@ -241,6 +241,45 @@ func BenchmarkDecodeAttention(b *testing.B) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// held is how keys are held, and queries where keys are in 8 bits.
+type held struct {
+	keys    gpu.KVFormat
+	queries Activations
+}
+
+func (h held) String() string { return fmt.Sprintf("kv=%v/activations=%v", h.keys, h.queries) }
+
+var heldKeys = []held{{gpu.KVF32, F32}, {gpu.KVInt8, F32}, {gpu.KVInt8, Int8}}
+
+// BenchmarkPromptAttention takes 512 rows of a prompt through the attention of a layer, the first
+// ones and those behind 3,584 others: 32 heads on 4 key-value heads of 128.
+func BenchmarkPromptAttention(b *testing.B) {
+	const heads, kvHeads, dim, rows = 32, 4, 128, 512
+	for _, pos := range []int{0, 3584} {
+		for _, held := range heldKeys {
+			eachThreadsOf(b, held.queries, func(b *testing.B, d *Device) {
+				b.Run(fmt.Sprintf("pos=%d/%v", pos, held), func(b *testing.B) {
+					group := 0
+					if held.keys == gpu.KVInt8 {
+						group = dim
+					}
+					kv, _ := layeredCaches(b, d, 1, pos+rows, kvHeads*dim, group, false)
+					var c gpu.Commands
+					gpu.Encode(&c, gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim, QHeadStride: dim,
+						Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: kv[0]}}})
+					for b.Loop() {
+						if err := d.Run(&c); err != nil {
+							b.Fatal(err)
+						}
+					}
+					products := 2 * heads * dim * rows * (pos + (rows+1)/2)
+					b.ReportMetric(float64(products)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+				})
+			})
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Activations uint8
 // The kinds of activations.
 const (
 	F32  Activations = iota // float32, exact
-	Int8                    // rounded to 8 bits where gpu.MatMul allows it and in gpu.Experts
+	Int8                    // rounded to 8 bits where gpu.MatMul and gpu.Attention allow it, and in gpu.Experts
 )
 
 func (a Activations) String() string {

@@ -66,8 +66,9 @@
 //
 // The order of every other sum is stated where it is computed; type vectors has the primitives.
 // Attention takes positions in blocks of 64 and spans of 256, counted from position 0, so that a
-// row's bits depend on its position alone. Go code rounds products before it adds them, on every
-// processor, so that two loops over the same numbers give the same bits.
+// row's bits depend on its position alone. With inputs and keys of 8 bits queries have 8 bits, too,
+// and scores are sums of whole numbers, see portableDotCodes. Go code rounds products before it
+// adds them, on every processor, so that two loops over the same numbers give the same bits.
 //
 // The portable variant computes exponentials in float64 and rounds them once. The others compute
 // e^x to 2 units in the last place and σ(x) to 4, including subnormal results. NaN stays NaN, and

@@ -100,6 +100,17 @@ func TestRounded(t *testing.T) {
 	}
 }
 
+// TestRoundedQueries checks attention of devices that round inputs to keys in 8 bits.
+func TestRoundedQueries(t *testing.T) {
+	const oneIn = 4 // how positions are cut is tested with float32
+	for i, variant := range Variants() {
+		threads := 1 + 4*(i%2)
+		t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) {
+			gputest.RunRoundedQueries(t, openConfig(t, Config{Threads: threads, Variant: variant, Activations: Int8}), oneIn)
+		})
+	}
+}
+
 // TestThreads checks that any number of threads gives the same bits.
 func TestThreads(t *testing.T) {
 	if testing.Short() {

@@ -269,6 +269,11 @@ func transposeNEON(dst, src []float32, dstStride, srcStride, rows, columns int)
 //go:noescape
 func multiplyNEON(c, a, b []float32, cStride, aStride, bStride, rows, depth, columns int, sum bool)
 
+// dotCodesNEON multiplies queries by the keys of 64 positions, both in 8 bits, see portableDotCodes; group is a multiple of 16.
+//
+//go:noescape
+func dotCodesNEON(scores []float32, q, words []byte, scales []float32, qStride, group, groups, rows int, next *byte)
+
 // softmaxNEON turns each row of 64 scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
 //
 //go:noescape

@@ -9871,6 +9871,358 @@ l183:
 l165:
 	RET
 
+// func dotCodesNEON(scores []float32, q, words []byte, scales []float32, qStride, group, groups, rows int, next *byte)
+TEXT ·dotCodesNEON(SB), NOSPLIT, $0-136
+	MOVD scores_base+0(FP), R2
+	MOVD q_base+24(FP), R0
+	MOVD words_base+48(FP), R1
+	MOVD scales_base+72(FP), R3
+	MOVD qStride+96(FP), R4
+	MOVD group+104(FP), R5
+	MOVD groups+112(FP), R6
+	MOVD rows+120(FP), R7
+	MUL R5, R6, R14
+l192:
+	CMP $4, R7
+	BLT l191
+	MOVD $0, R8
+l193:
+	ADD R1, R8, R9
+	ADD R3, R8, R10
+	ADD R2, R8, R11
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD R0, R19
+	ADD R14, R19, R23
+	FMOVQ F0, 0(R11)
+	FMOVQ F1, 16(R11)
+	FMOVQ F2, 32(R11)
+	FMOVQ F3, 48(R11)
+	ADD R4, R19, R20
+	ADD R14, R20, R24
+	FMOVQ F0, 256(R11)
+	FMOVQ F1, 272(R11)
+	FMOVQ F2, 288(R11)
+	FMOVQ F3, 304(R11)
+	ADD R4, R20, R21
+	ADD R14, R21, R25
+	FMOVQ F0, 512(R11)
+	FMOVQ F1, 528(R11)
+	FMOVQ F2, 544(R11)
+	FMOVQ F3, 560(R11)
+	ADD R4, R21, R22
+	ADD R14, R22, R26
+	FMOVQ F0, 768(R11)
+	FMOVQ F1, 784(R11)
+	FMOVQ F2, 800(R11)
+	FMOVQ F3, 816(R11)
+	MOVD R6, R13
+l194:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4f00e41f // movi v31.16b, #0
+	LSR $4, R5, R12
+l195:
+	VLD1.P 16(R19), [V4.B16]
+	VLD1.P 16(R20), [V5.B16]
+	VLD1.P 16(R21), [V6.B16]
+	VLD1.P 16(R22), [V7.B16]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4f84e010 // sdot v16.4s, v0.16b, v4.4b[0]
+	WORD $0x4f84e031 // sdot v17.4s, v1.16b, v4.4b[0]
+	WORD $0x4f84e052 // sdot v18.4s, v2.16b, v4.4b[0]
+	WORD $0x4f84e073 // sdot v19.4s, v3.16b, v4.4b[0]
+	WORD $0x4f85e014 // sdot v20.4s, v0.16b, v5.4b[0]
+	WORD $0x4f85e035 // sdot v21.4s, v1.16b, v5.4b[0]
+	WORD $0x4f85e056 // sdot v22.4s, v2.16b, v5.4b[0]
+	WORD $0x4f85e077 // sdot v23.4s, v3.16b, v5.4b[0]
+	WORD $0x4f86e018 // sdot v24.4s, v0.16b, v6.4b[0]
+	WORD $0x4f86e039 // sdot v25.4s, v1.16b, v6.4b[0]
+	WORD $0x4f86e05a // sdot v26.4s, v2.16b, v6.4b[0]
+	WORD $0x4f86e07b // sdot v27.4s, v3.16b, v6.4b[0]
+	WORD $0x4f87e01c // sdot v28.4s, v0.16b, v7.4b[0]
+	WORD $0x4f87e03d // sdot v29.4s, v1.16b, v7.4b[0]
+	WORD $0x4f87e05e // sdot v30.4s, v2.16b, v7.4b[0]
+	WORD $0x4f87e07f // sdot v31.4s, v3.16b, v7.4b[0]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4fa4e010 // sdot v16.4s, v0.16b, v4.4b[1]
+	WORD $0x4fa4e031 // sdot v17.4s, v1.16b, v4.4b[1]
+	WORD $0x4fa4e052 // sdot v18.4s, v2.16b, v4.4b[1]
+	WORD $0x4fa4e073 // sdot v19.4s, v3.16b, v4.4b[1]
+	WORD $0x4fa5e014 // sdot v20.4s, v0.16b, v5.4b[1]
+	WORD $0x4fa5e035 // sdot v21.4s, v1.16b, v5.4b[1]
+	WORD $0x4fa5e056 // sdot v22.4s, v2.16b, v5.4b[1]
+	WORD $0x4fa5e077 // sdot v23.4s, v3.16b, v5.4b[1]
+	WORD $0x4fa6e018 // sdot v24.4s, v0.16b, v6.4b[1]
+	WORD $0x4fa6e039 // sdot v25.4s, v1.16b, v6.4b[1]
+	WORD $0x4fa6e05a // sdot v26.4s, v2.16b, v6.4b[1]
+	WORD $0x4fa6e07b // sdot v27.4s, v3.16b, v6.4b[1]
+	WORD $0x4fa7e01c // sdot v28.4s, v0.16b, v7.4b[1]
+	WORD $0x4fa7e03d // sdot v29.4s, v1.16b, v7.4b[1]
+	WORD $0x4fa7e05e // sdot v30.4s, v2.16b, v7.4b[1]
+	WORD $0x4fa7e07f // sdot v31.4s, v3.16b, v7.4b[1]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4f84e810 // sdot v16.4s, v0.16b, v4.4b[2]
+	WORD $0x4f84e831 // sdot v17.4s, v1.16b, v4.4b[2]
+	WORD $0x4f84e852 // sdot v18.4s, v2.16b, v4.4b[2]
+	WORD $0x4f84e873 // sdot v19.4s, v3.16b, v4.4b[2]
+	WORD $0x4f85e814 // sdot v20.4s, v0.16b, v5.4b[2]
+	WORD $0x4f85e835 // sdot v21.4s, v1.16b, v5.4b[2]
+	WORD $0x4f85e856 // sdot v22.4s, v2.16b, v5.4b[2]
+	WORD $0x4f85e877 // sdot v23.4s, v3.16b, v5.4b[2]
+	WORD $0x4f86e818 // sdot v24.4s, v0.16b, v6.4b[2]
+	WORD $0x4f86e839 // sdot v25.4s, v1.16b, v6.4b[2]
+	WORD $0x4f86e85a // sdot v26.4s, v2.16b, v6.4b[2]
+	WORD $0x4f86e87b // sdot v27.4s, v3.16b, v6.4b[2]
+	WORD $0x4f87e81c // sdot v28.4s, v0.16b, v7.4b[2]
+	WORD $0x4f87e83d // sdot v29.4s, v1.16b, v7.4b[2]
+	WORD $0x4f87e85e // sdot v30.4s, v2.16b, v7.4b[2]
+	WORD $0x4f87e87f // sdot v31.4s, v3.16b, v7.4b[2]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4fa4e810 // sdot v16.4s, v0.16b, v4.4b[3]
+	WORD $0x4fa4e831 // sdot v17.4s, v1.16b, v4.4b[3]
+	WORD $0x4fa4e852 // sdot v18.4s, v2.16b, v4.4b[3]
+	WORD $0x4fa4e873 // sdot v19.4s, v3.16b, v4.4b[3]
+	WORD $0x4fa5e814 // sdot v20.4s, v0.16b, v5.4b[3]
+	WORD $0x4fa5e835 // sdot v21.4s, v1.16b, v5.4b[3]
+	WORD $0x4fa5e856 // sdot v22.4s, v2.16b, v5.4b[3]
+	WORD $0x4fa5e877 // sdot v23.4s, v3.16b, v5.4b[3]
+	WORD $0x4fa6e818 // sdot v24.4s, v0.16b, v6.4b[3]
+	WORD $0x4fa6e839 // sdot v25.4s, v1.16b, v6.4b[3]
+	WORD $0x4fa6e85a // sdot v26.4s, v2.16b, v6.4b[3]
+	WORD $0x4fa6e87b // sdot v27.4s, v3.16b, v6.4b[3]
+	WORD $0x4fa7e81c // sdot v28.4s, v0.16b, v7.4b[3]
+	WORD $0x4fa7e83d // sdot v29.4s, v1.16b, v7.4b[3]
+	WORD $0x4fa7e85e // sdot v30.4s, v2.16b, v7.4b[3]
+	WORD $0x4fa7e87f // sdot v31.4s, v3.16b, v7.4b[3]
+	SUBS $1, R12
+	BNE l195
+	VLD1 (R10), [V8.B16, V9.B16, V10.B16, V11.B16]
+	ADD $256, R10
+	FMOVD.P 8(R23), F12
+	FMOVQ 0(R11), F13
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4f8c9210 // fmul v16.4s, v16.4s, v12.s[0]
+	WORD $0x6e28de10 // fmul v16.4s, v16.4s, v8.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	FMOVQ F16, 0(R11)
+	FMOVQ 16(R11), F13
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4f8c9231 // fmul v17.4s, v17.4s, v12.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
+	FMOVQ F17, 16(R11)
+	FMOVQ 32(R11), F13
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4f8c9252 // fmul v18.4s, v18.4s, v12.s[0]
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4e2dd652 // fadd v18.4s, v18.4s, v13.4s
+	FMOVQ F18, 32(R11)
+	FMOVQ 48(R11), F13
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4f8c9273 // fmul v19.4s, v19.4s, v12.s[0]
+	WORD $0x6e2bde73 // fmul v19.4s, v19.4s, v11.4s
+	WORD $0x4e2dd673 // fadd v19.4s, v19.4s, v13.4s
+	FMOVQ F19, 48(R11)
+	FMOVD.P 8(R24), F12
+	FMOVQ 256(R11), F13
+	WORD $0x4e21da94 // scvtf v20.4s, v20.4s
+	WORD $0x4f8c9294 // fmul v20.4s, v20.4s, v12.s[0]
+	WORD $0x6e28de94 // fmul v20.4s, v20.4s, v8.4s
+	WORD $0x4e2dd694 // fadd v20.4s, v20.4s, v13.4s
+	FMOVQ F20, 256(R11)
+	FMOVQ 272(R11), F13
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4f8c92b5 // fmul v21.4s, v21.4s, v12.s[0]
+	WORD $0x6e29deb5 // fmul v21.4s, v21.4s, v9.4s
+	WORD $0x4e2dd6b5 // fadd v21.4s, v21.4s, v13.4s
+	FMOVQ F21, 272(R11)
+	FMOVQ 288(R11), F13
+	WORD $0x4e21dad6 // scvtf v22.4s, v22.4s
+	WORD $0x4f8c92d6 // fmul v22.4s, v22.4s, v12.s[0]
+	WORD $0x6e2aded6 // fmul v22.4s, v22.4s, v10.4s
+	WORD $0x4e2dd6d6 // fadd v22.4s, v22.4s, v13.4s
+	FMOVQ F22, 288(R11)
+	FMOVQ 304(R11), F13
+	WORD $0x4e21daf7 // scvtf v23.4s, v23.4s
+	WORD $0x4f8c92f7 // fmul v23.4s, v23.4s, v12.s[0]
+	WORD $0x6e2bdef7 // fmul v23.4s, v23.4s, v11.4s
+	WORD $0x4e2dd6f7 // fadd v23.4s, v23.4s, v13.4s
+	FMOVQ F23, 304(R11)
+	FMOVD.P 8(R25), F12
+	FMOVQ 512(R11), F13
+	WORD $0x4e21db18 // scvtf v24.4s, v24.4s
+	WORD $0x4f8c9318 // fmul v24.4s, v24.4s, v12.s[0]
+	WORD $0x6e28df18 // fmul v24.4s, v24.4s, v8.4s
+	WORD $0x4e2dd718 // fadd v24.4s, v24.4s, v13.4s
+	FMOVQ F24, 512(R11)
+	FMOVQ 528(R11), F13
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4f8c9339 // fmul v25.4s, v25.4s, v12.s[0]
+	WORD $0x6e29df39 // fmul v25.4s, v25.4s, v9.4s
+	WORD $0x4e2dd739 // fadd v25.4s, v25.4s, v13.4s
+	FMOVQ F25, 528(R11)
+	FMOVQ 544(R11), F13
+	WORD $0x4e21db5a // scvtf v26.4s, v26.4s
+	WORD $0x4f8c935a // fmul v26.4s, v26.4s, v12.s[0]
+	WORD $0x6e2adf5a // fmul v26.4s, v26.4s, v10.4s
+	WORD $0x4e2dd75a // fadd v26.4s, v26.4s, v13.4s
+	FMOVQ F26, 544(R11)
+	FMOVQ 560(R11), F13
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4f8c937b // fmul v27.4s, v27.4s, v12.s[0]
+	WORD $0x6e2bdf7b // fmul v27.4s, v27.4s, v11.4s
+	WORD $0x4e2dd77b // fadd v27.4s, v27.4s, v13.4s
+	FMOVQ F27, 560(R11)
+	FMOVD.P 8(R26), F12
+	FMOVQ 768(R11), F13
+	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
+	WORD $0x4f8c939c // fmul v28.4s, v28.4s, v12.s[0]
+	WORD $0x6e28df9c // fmul v28.4s, v28.4s, v8.4s
+	WORD $0x4e2dd79c // fadd v28.4s, v28.4s, v13.4s
+	FMOVQ F28, 768(R11)
+	FMOVQ 784(R11), F13
+	WORD $0x4e21dbbd // scvtf v29.4s, v29.4s
+	WORD $0x4f8c93bd // fmul v29.4s, v29.4s, v12.s[0]
+	WORD $0x6e29dfbd // fmul v29.4s, v29.4s, v9.4s
+	WORD $0x4e2dd7bd // fadd v29.4s, v29.4s, v13.4s
+	FMOVQ F29, 784(R11)
+	FMOVQ 800(R11), F13
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4f8c93de // fmul v30.4s, v30.4s, v12.s[0]
+	WORD $0x6e2adfde // fmul v30.4s, v30.4s, v10.4s
+	WORD $0x4e2dd7de // fadd v30.4s, v30.4s, v13.4s
+	FMOVQ F30, 800(R11)
+	FMOVQ 816(R11), F13
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	WORD $0x4f8c93ff // fmul v31.4s, v31.4s, v12.s[0]
+	WORD $0x6e2bdfff // fmul v31.4s, v31.4s, v11.4s
+	WORD $0x4e2dd7ff // fadd v31.4s, v31.4s, v13.4s
+	FMOVQ F31, 816(R11)
+	SUBS $1, R13
+	BNE l194
+	ADD $64, R8
+	CMP $256, R8
+	BLT l193
+	ADD R4, R0
+	ADD R4, R0
+	ADD R4, R0
+	ADD R4, R0
+	ADD $1024, R2
+	SUB $4, R7
+	B l192
+l191:
+l197:
+	CMP $1, R7
+	BLT l196
+	MOVD $0, R8
+l198:
+	ADD R1, R8, R9
+	ADD R3, R8, R10
+	ADD R2, R8, R11
+	WORD $0x4f00e400 // movi v0.16b, #0
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x4f00e403 // movi v3.16b, #0
+	MOVD R0, R19
+	ADD R14, R19, R23
+	FMOVQ F0, 0(R11)
+	FMOVQ F1, 16(R11)
+	FMOVQ F2, 32(R11)
+	FMOVQ F3, 48(R11)
+	MOVD R6, R13
+l199:
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4f00e413 // movi v19.16b, #0
+	LSR $4, R5, R12
+l200:
+	VLD1.P 16(R19), [V4.B16]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4f84e010 // sdot v16.4s, v0.16b, v4.4b[0]
+	WORD $0x4f84e031 // sdot v17.4s, v1.16b, v4.4b[0]
+	WORD $0x4f84e052 // sdot v18.4s, v2.16b, v4.4b[0]
+	WORD $0x4f84e073 // sdot v19.4s, v3.16b, v4.4b[0]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4fa4e010 // sdot v16.4s, v0.16b, v4.4b[1]
+	WORD $0x4fa4e031 // sdot v17.4s, v1.16b, v4.4b[1]
+	WORD $0x4fa4e052 // sdot v18.4s, v2.16b, v4.4b[1]
+	WORD $0x4fa4e073 // sdot v19.4s, v3.16b, v4.4b[1]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4f84e810 // sdot v16.4s, v0.16b, v4.4b[2]
+	WORD $0x4f84e831 // sdot v17.4s, v1.16b, v4.4b[2]
+	WORD $0x4f84e852 // sdot v18.4s, v2.16b, v4.4b[2]
+	WORD $0x4f84e873 // sdot v19.4s, v3.16b, v4.4b[2]
+	VLD1 (R9), [V0.B16, V1.B16, V2.B16, V3.B16]
+	ADD $256, R9
+	WORD $0x4fa4e810 // sdot v16.4s, v0.16b, v4.4b[3]
+	WORD $0x4fa4e831 // sdot v17.4s, v1.16b, v4.4b[3]
+	WORD $0x4fa4e852 // sdot v18.4s, v2.16b, v4.4b[3]
+	WORD $0x4fa4e873 // sdot v19.4s, v3.16b, v4.4b[3]
+	SUBS $1, R12
+	BNE l200
+	VLD1 (R10), [V8.B16, V9.B16, V10.B16, V11.B16]
+	ADD $256, R10
+	FMOVD.P 8(R23), F12
+	FMOVQ 0(R11), F13
+	WORD $0x4e21da10 // scvtf v16.4s, v16.4s
+	WORD $0x4f8c9210 // fmul v16.4s, v16.4s, v12.s[0]
+	WORD $0x6e28de10 // fmul v16.4s, v16.4s, v8.4s
+	WORD $0x4e2dd610 // fadd v16.4s, v16.4s, v13.4s
+	FMOVQ F16, 0(R11)
+	FMOVQ 16(R11), F13
+	WORD $0x4e21da31 // scvtf v17.4s, v17.4s
+	WORD $0x4f8c9231 // fmul v17.4s, v17.4s, v12.s[0]
+	WORD $0x6e29de31 // fmul v17.4s, v17.4s, v9.4s
+	WORD $0x4e2dd631 // fadd v17.4s, v17.4s, v13.4s
+	FMOVQ F17, 16(R11)
+	FMOVQ 32(R11), F13
+	WORD $0x4e21da52 // scvtf v18.4s, v18.4s
+	WORD $0x4f8c9252 // fmul v18.4s, v18.4s, v12.s[0]
+	WORD $0x6e2ade52 // fmul v18.4s, v18.4s, v10.4s
+	WORD $0x4e2dd652 // fadd v18.4s, v18.4s, v13.4s
+	FMOVQ F18, 32(R11)
+	FMOVQ 48(R11), F13
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4f8c9273 // fmul v19.4s, v19.4s, v12.s[0]
+	WORD $0x6e2bde73 // fmul v19.4s, v19.4s, v11.4s
+	WORD $0x4e2dd673 // fadd v19.4s, v19.4s, v13.4s
+	FMOVQ F19, 48(R11)
+	SUBS $1, R13
+	BNE l199
+	ADD $64, R8
+	CMP $256, R8
+	BLT l198
+	ADD R4, R0
+	ADD $256, R2
+	SUB $1, R7
+	B l197
+l196:
+	RET
+
 // func softmaxNEON(scores, stats, acc []float32, dim int)
 TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
 	MOVD $neonExponential<>(SB), R5
@@ -9892,7 +10244,7 @@ TEXT ·softmaxNEON(SB), NOSPLIT, $0-80
 	LSR $1, R3
 	MOVD acc_base+48(FP), R2
 	MOVD dim+72(FP), R4
-l191:
+l201:
 	FMOVS 0(R1), F17
 	WORD $0x4e040631 // dup v17.4s, v17.s[0]
 	WORD $0x4eb11e30 // orr v16.16b, v17.16b, v17.16b
@@ -9920,7 +10272,7 @@ l191:
 	WORD $0x6e30fa10 // fmaxv s16, v16.4s
 	WORD $0x4e040610 // dup v16.4s, v16.s[0]
 	FCMPS F17, F16
-	BEQ l192
+	BEQ l202
 	WORD $0x4eb0d632 // fsub v18.4s, v17.4s, v16.4s
 	WORD $0x4e34f652 // fmax v18.4s, v18.4s, v20.4s
 	WORD $0x4eb5f652 // fmin v18.4s, v18.4s, v21.4s
@@ -9957,27 +10309,27 @@ l191:
 	MOVD R2, R5
 	MOVD R4, R6
 	CMP $4, R6
-	BLT l193
-l195:
+	BLT l203
+l205:
 	FMOVQ 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVQ.P F0, 16(R5)
 	SUB $4, R6
 	CMP $4, R6
-	BGE l195
-l193:
-	CBZ R6, l194
-l196:
+	BGE l205
+l203:
+	CBZ R6, l204
+l206:
 	FMOVS 0(R5), F0
 	WORD $0x6e32dc00 // fmul v0.4s, v0.4s, v18.4s
 	FMOVS.P F0, 4(R5)
 	SUBS $1, R6
-	BNE l196
-l194:
-l192:
+	BNE l206
+l204:
+l202:
 	WORD $0x4f00e407 // movi v7.16b, #0
 	MOVD $16, R6
-l197:
+l207:
 	FMOVQ 0(R0), F3
 	WORD $0x4eb0d463 // fsub v3.4s, v3.4s, v16.4s
 	WORD $0x4e34f463 // fmax v3.4s, v3.4s, v20.4s
@@ -10011,7 +10363,7 @@ l197:
 	FMOVQ.P F3, 16(R0)
 	WORD $0x4e23d4e7 // fadd v7.4s, v7.4s, v3.4s
 	SUBS $1, R6
-	BNE l197
+	BNE l207
 	WORD $0x6e27d4e7 // faddp v7.4s, v7.4s, v7.4s
 	WORD $0x7e30d8e7 // faddp s7, v7.2s
 	FMOVS 4(R1), F0
@@ -10020,7 +10372,7 @@ l197:
 	ADD $8, R1
 	ADD R4<<2, R2
 	SUBS $1, R3
-	BNE l191
+	BNE l201
 	RET
 
 // func deltaNEON(state, keys, gates, v, y []float32, vStride, yStride int)
@@ -10052,7 +10404,7 @@ TEXT ·deltaNEON(SB), NOSPLIT, $0-136
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l198:
+l208:
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
 	VLD1.P 16(R9), [V0.B16]
@@ -10068,7 +10420,7 @@ l198:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l198
+	BNE l208
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -10082,9 +10434,9 @@ l198:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-l200:
+l210:
 	SUBS $1, R8
-	BEQ l199
+	BEQ l209
 	ADD R5<<1, R1
 	ADD $16, R2
 	ADD R6, R3
@@ -10105,7 +10457,7 @@ l200:
 	WORD $0x4f00e413 // movi v19.16b, #0
 	WORD $0x4f00e417 // movi v23.16b, #0
 	LSR $4, R5, R19
-l201:
+l211:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1.P 16(R13), [V4.B16]
 	VLD1.P 16(R14), [V5.B16]
@@ -10134,7 +10486,7 @@ l201:
 	WORD $0x4e24cc73 // fmla v19.4s, v3.4s, v4.4s
 	WORD $0x4e25cc77 // fmla v23.4s, v3.4s, v5.4s
 	SUBS $1, R19
-	BNE l201
+	BNE l211
 	WORD $0x6e31d610 // faddp v16.4s, v16.4s, v17.4s
 	WORD $0x6e33d652 // faddp v18.4s, v18.4s, v19.4s
 	WORD $0x6e32d610 // faddp v16.4s, v16.4s, v18.4s
@@ -10148,8 +10500,8 @@ l201:
 	WORD $0x4f999280 // fmul v0.4s, v20.4s, v25.s[0]
 	WORD $0x4f991b00 // fmla v0.4s, v24.4s, v25.s[2]
 	VST1 [V0.B16], (R4)
-	B l200
-l199:
+	B l210
+l209:
 	ADD R5<<1, R1
 	MOVD R0, R9
 	ADD R5, R9, R10
@@ -10157,7 +10509,7 @@ l199:
 	ADD R5, R11, R12
 	SUB R5<<1, R1, R15
 	LSR $4, R5, R19
-l202:
+l212:
 	VLD1.P 16(R15), [V6.B16]
 	VLD1 (R9), [V0.B16]
 	WORD $0x4f999000 // fmul v0.4s, v0.4s, v25.s[0]
@@ -10176,7 +10528,7 @@ l202:
 	WORD $0x4fb818c3 // fmla v3.4s, v6.4s, v24.s[3]
 	VST1.P [V3.B16], 16(R12)
 	SUBS $1, R19
-	BNE l202
+	BNE l212
 	RET
 
 // func touchNEON(mem []byte, width, stride, rows int)
@@ -10185,15 +10537,15 @@ TEXT ·touchNEON(SB), NOSPLIT, $0-48
 	MOVD width+24(FP), R1
 	MOVD stride+32(FP), R2
 	MOVD rows+40(FP), R3
-l203:
+l213:
 	AND $-64, R0, R4
 	ADD R1, R0, R5
-l204:
+l214:
 	MOVBU 0(R4), R6
 	ADD $64, R4
 	CMP R5, R4
-	BLO l204
+	BLO l214
 	ADD R2, R0
 	SUBS $1, R3
-	BNE l203
+	BNE l213
 	RET

@@ -27,8 +27,9 @@ type scratch struct {
 	blocks   blockScratch
 	chooser  route.Chooser
 	next     ahead
-	values   gpu.KV    // that next fetches
-	upcoming []stretch // what each thread reads in the job after the next one; nil: not known
+	idle     aheadLines // none
+	values   gpu.KV     // that next fetches
+	upcoming []stretch  // what each thread reads in the job after the next one; nil: not known
 }
 
 // grow returns n floats kept in *f, whose contents are undefined. It doubles the capacity, because

@@ -41,7 +41,7 @@ func quantiseGo(q *int8, scales, x *float32, group, groups int) {
 
 // quantiser returns what rounds groups of a size. Assembly takes 32 inputs at a time.
 func (k *kernels) quantiser(group int) func(q *int8, scales, x *float32, group, groups int) {
-	if group < 32 {
+	if group%32 != 0 {
 		return quantiseGo
 	}
 	return k.quantise

@@ -57,6 +57,8 @@ type vectors struct {
 	// the same, rows as columns, see portableTranspose8
 	transpose8 func(dst []float32, codes []byte, scales []float32,
 		group, width, dstStride, codeStride, scaleStride, rows int)
+	// products of queries and keys in 8 bits, see portableDotCodes; next points to an aheadLines
+	dotCodes func(scores []float32, q, words []byte, scales []float32, qStride, group, groups, rows int, next *byte)
 	// touch reads a byte of each cache line of rows of width bytes that begin stride bytes apart,
 	// the first at the beginning of mem. A kernel that uses them afterwards would wait for a few
 	// lines at a time. The portable form does nothing: it is slower than memory anyway.
@@ -70,7 +72,7 @@ var portableVectors = vectors{
 	rope:      func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, false) },
 	ropePairs: func(x, table []float32, heads, stride int) { rotateHeads(x, table, heads, stride, true) },
 	widen8:    portableWiden8, transpose8: portableTranspose8, touch: func([]byte, int, int, int) {},
-	transpose: portableTranspose, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
+	transpose: portableTranspose, dotCodes: portableDotCodes, softmax: portableSoftmax, delta: portableDelta, multiply: portableMultiply,
 	codings: portableCodings,
 }
 

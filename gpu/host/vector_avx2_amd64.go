@@ -129,6 +129,11 @@ func multiplyAVX2(c []float32, a []float32, b []float32, cStride int, aStride in
 //go:noescape
 func multiplyAheadAVX2(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
 
+// dotCodesAVX2 multiplies queries by the keys of 64 positions, both in 8 bits, see portableDotCodes; group is a multiple of 16. Meanwhile it fetches lines: next points to an aheadLines.
+//
+//go:noescape
+func dotCodesAVX2(scores []float32, q []byte, words []byte, scales []float32, qStride int, group int, groups int, rows int, next *byte)
+
 // softmaxAVX2 turns each row of 64 scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
 //
 //go:noescape

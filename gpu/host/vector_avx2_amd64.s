@@ -2458,6 +2458,358 @@ below1:
 	VZEROUPPER
 	RET
 
+// func dotCodesAVX2(scores []float32, q []byte, words []byte, scales []float32, qStride int, group int, groups int, rows int, next *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·dotCodesAVX2(SB), NOSPLIT, $32-136
+	VMOVUPS avx2codesones10001<>+0(SB), Y0
+	MOVQ    next+128(FP), CX
+	MOVQ    (CX), AX
+	MOVQ    8(CX), CX
+	MOVQ    CX, 24(SP)
+	MOVQ    rows+120(FP), CX
+	MOVQ    CX, (SP)
+	MOVQ    q_base+24(FP), CX
+	MOVQ    scores_base+0(FP), DX
+	MOVQ    qStride+96(FP), BX
+
+rows4:
+	CMPQ (SP), $0x00000004
+	JB   below4
+	MOVQ $0x00000000, 16(SP)
+
+codes4_columns:
+	MOVQ    words_base+48(FP), DI
+	MOVQ    scales_base+72(FP), R8
+	MOVQ    CX, SI
+	MOVQ    group+104(FP), R9
+	MOVQ    groups+112(FP), R10
+	MOVQ    R10, 8(SP)
+	IMULQ   R10, R9
+	ADDQ    SI, R9
+	MOVQ    DX, R10
+	ADDQ    16(SP), DI
+	ADDQ    16(SP), R8
+	ADDQ    16(SP), R10
+	VPXOR   Y1, Y1, Y1
+	VMOVUPS Y1, (R10)
+	VMOVUPS Y1, 32(R10)
+	VMOVUPS Y1, 256(R10)
+	VMOVUPS Y1, 288(R10)
+	VMOVUPS Y1, 512(R10)
+	VMOVUPS Y1, 544(R10)
+	VMOVUPS Y1, 768(R10)
+	VMOVUPS Y1, 800(R10)
+
+codes4_groups:
+	LEAQ  (BX)(BX*2), R11
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	MOVQ  group+104(FP), R11
+	SHRQ  $0x02, R11
+	LEAQ  (BX)(BX*2), R12
+
+codes4_depth:
+	VMOVUPS      (DI), Y9
+	VPABSB       Y9, Y11
+	VMOVUPS      32(DI), Y10
+	VPABSB       Y10, Y12
+	VPBROADCASTD (SI), Y13
+	VPSIGNB      Y9, Y13, Y14
+	VPMADDUBSW   Y14, Y11, Y14
+	VPMADDWD     Y0, Y14, Y14
+	VPADDD       Y14, Y1, Y1
+	VPSIGNB      Y10, Y13, Y13
+	VPMADDUBSW   Y13, Y12, Y13
+	VPMADDWD     Y0, Y13, Y13
+	VPADDD       Y13, Y2, Y2
+	VPBROADCASTD (SI)(BX*1), Y13
+	VPSIGNB      Y9, Y13, Y14
+	VPMADDUBSW   Y14, Y11, Y14
+	VPMADDWD     Y0, Y14, Y14
+	VPADDD       Y14, Y3, Y3
+	VPSIGNB      Y10, Y13, Y13
+	VPMADDUBSW   Y13, Y12, Y13
+	VPMADDWD     Y0, Y13, Y13
+	VPADDD       Y13, Y4, Y4
+	VPBROADCASTD (SI)(BX*2), Y13
+	VPSIGNB      Y9, Y13, Y14
+	VPMADDUBSW   Y14, Y11, Y14
+	VPMADDWD     Y0, Y14, Y14
+	VPADDD       Y14, Y5, Y5
+	VPSIGNB      Y10, Y13, Y13
+	VPMADDUBSW   Y13, Y12, Y13
+	VPMADDWD     Y0, Y13, Y13
+	VPADDD       Y13, Y6, Y6
+	VPBROADCASTD (SI)(R12*1), Y13
+	VPSIGNB      Y9, Y13, Y9
+	VPMADDUBSW   Y9, Y11, Y9
+	VPMADDWD     Y0, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPSIGNB      Y10, Y13, Y9
+	VPMADDUBSW   Y9, Y12, Y9
+	VPMADDWD     Y0, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	ADDQ         $0x04, SI
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          codes4_depth
+	LEAQ         (BX)(BX*2), R11
+	VBROADCASTSS (R9), Y9
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y9, Y1, Y1
+	VMULPS       (R8), Y1, Y1
+	VADDPS       (R10), Y1, Y1
+	VMOVUPS      Y1, (R10)
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y9, Y2, Y2
+	VMULPS       32(R8), Y2, Y2
+	VADDPS       32(R10), Y2, Y2
+	VMOVUPS      Y2, 32(R10)
+	VBROADCASTSS (R9)(BX*1), Y1
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       (R8), Y3, Y3
+	VADDPS       256(R10), Y3, Y3
+	VMOVUPS      Y3, 256(R10)
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VMULPS       32(R8), Y4, Y4
+	VADDPS       288(R10), Y4, Y4
+	VMOVUPS      Y4, 288(R10)
+	VBROADCASTSS (R9)(BX*2), Y1
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VMULPS       (R8), Y5, Y5
+	VADDPS       512(R10), Y5, Y5
+	VMOVUPS      Y5, 512(R10)
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y1, Y6, Y6
+	VMULPS       32(R8), Y6, Y6
+	VADDPS       544(R10), Y6, Y6
+	VMOVUPS      Y6, 544(R10)
+	VBROADCASTSS (R9)(R11*1), Y1
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y1, Y7, Y7
+	VMULPS       (R8), Y7, Y7
+	VADDPS       768(R10), Y7, Y7
+	VMOVUPS      Y7, 768(R10)
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y1, Y8, Y8
+	VMULPS       32(R8), Y8, Y8
+	VADDPS       800(R10), Y8, Y8
+	VMOVUPS      Y8, 800(R10)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000100, R8
+	DECQ         8(SP)
+	JNZ          codes4_groups
+	ADDQ         $0x00000040, 16(SP)
+	CMPQ         16(SP), $0x00000100
+	JB           codes4_columns
+	MOVQ         BX, SI
+	IMUL3Q       $0x00000004, SI, SI
+	ADDQ         SI, CX
+	ADDQ         $0x00000400, DX
+	SUBQ         $0x00000004, (SP)
+	JMP          rows4
+
+below4:
+rows2:
+	CMPQ (SP), $0x00000002
+	JB   below2
+	MOVQ $0x00000000, 16(SP)
+
+codes2_columns:
+	MOVQ    words_base+48(FP), DI
+	MOVQ    scales_base+72(FP), R8
+	MOVQ    CX, SI
+	MOVQ    group+104(FP), R9
+	MOVQ    groups+112(FP), R10
+	MOVQ    R10, 8(SP)
+	IMULQ   R10, R9
+	ADDQ    SI, R9
+	MOVQ    DX, R10
+	ADDQ    16(SP), DI
+	ADDQ    16(SP), R8
+	ADDQ    16(SP), R10
+	VPXOR   Y1, Y1, Y1
+	VMOVUPS Y1, (R10)
+	VMOVUPS Y1, 32(R10)
+	VMOVUPS Y1, 256(R10)
+	VMOVUPS Y1, 288(R10)
+
+codes2_groups:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	MOVQ  group+104(FP), R11
+	SHRQ  $0x02, R11
+
+codes2_depth:
+	VMOVUPS      (DI), Y5
+	VPABSB       Y5, Y7
+	VMOVUPS      32(DI), Y6
+	VPABSB       Y6, Y8
+	VPBROADCASTD (SI), Y9
+	VPSIGNB      Y5, Y9, Y10
+	VPMADDUBSW   Y10, Y7, Y10
+	VPMADDWD     Y0, Y10, Y10
+	VPADDD       Y10, Y1, Y1
+	VPSIGNB      Y6, Y9, Y9
+	VPMADDUBSW   Y9, Y8, Y9
+	VPMADDWD     Y0, Y9, Y9
+	VPADDD       Y9, Y2, Y2
+	VPBROADCASTD (SI)(BX*1), Y9
+	VPSIGNB      Y5, Y9, Y5
+	VPMADDUBSW   Y5, Y7, Y5
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPSIGNB      Y6, Y9, Y5
+	VPMADDUBSW   Y5, Y8, Y5
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	ADDQ         $0x04, SI
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          codes2_depth
+	VBROADCASTSS (R9), Y5
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y5, Y1, Y1
+	VMULPS       (R8), Y1, Y1
+	VADDPS       (R10), Y1, Y1
+	VMOVUPS      Y1, (R10)
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y5, Y2, Y2
+	VMULPS       32(R8), Y2, Y2
+	VADDPS       32(R10), Y2, Y2
+	VMOVUPS      Y2, 32(R10)
+	VBROADCASTSS (R9)(BX*1), Y1
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y1, Y3, Y3
+	VMULPS       (R8), Y3, Y3
+	VADDPS       256(R10), Y3, Y3
+	VMOVUPS      Y3, 256(R10)
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VMULPS       32(R8), Y4, Y4
+	VADDPS       288(R10), Y4, Y4
+	VMOVUPS      Y4, 288(R10)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000100, R8
+	DECQ         8(SP)
+	JNZ          codes2_groups
+	ADDQ         $0x00000040, 16(SP)
+	CMPQ         16(SP), $0x00000100
+	JB           codes2_columns
+	MOVQ         BX, SI
+	IMUL3Q       $0x00000002, SI, SI
+	ADDQ         SI, CX
+	ADDQ         $0x00000200, DX
+	SUBQ         $0x00000002, (SP)
+	JMP          rows2
+
+below2:
+rows1:
+	CMPQ (SP), $0x00000001
+	JB   below1
+	MOVQ $0x00000000, 16(SP)
+
+codes1_columns:
+	MOVQ    words_base+48(FP), DI
+	MOVQ    scales_base+72(FP), R8
+	MOVQ    CX, SI
+	MOVQ    group+104(FP), R9
+	MOVQ    groups+112(FP), R10
+	MOVQ    R10, 8(SP)
+	IMULQ   R10, R9
+	ADDQ    SI, R9
+	MOVQ    DX, R10
+	ADDQ    16(SP), DI
+	ADDQ    16(SP), R8
+	ADDQ    16(SP), R10
+	VPXOR   Y1, Y1, Y1
+	VMOVUPS Y1, (R10)
+	VMOVUPS Y1, 32(R10)
+
+codes1_groups:
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	MOVQ  group+104(FP), R11
+	SHRQ  $0x02, R11
+
+codes1_depth:
+	VMOVUPS      (DI), Y3
+	VPABSB       Y3, Y5
+	VMOVUPS      32(DI), Y4
+	VPABSB       Y4, Y6
+	VPBROADCASTD (SI), Y7
+	VPSIGNB      Y3, Y7, Y3
+	VPMADDUBSW   Y3, Y5, Y3
+	VPMADDWD     Y0, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VPSIGNB      Y4, Y7, Y3
+	VPMADDUBSW   Y3, Y6, Y3
+	VPMADDWD     Y0, Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	PREFETCHT0   (AX)
+	ADDQ         $0x20, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	ADDQ         $0x04, SI
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          codes1_depth
+	VBROADCASTSS (R9), Y3
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y3, Y1, Y1
+	VMULPS       (R8), Y1, Y1
+	VADDPS       (R10), Y1, Y1
+	VMOVUPS      Y1, (R10)
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y2, Y2
+	VMULPS       32(R8), Y2, Y2
+	VADDPS       32(R10), Y2, Y2
+	VMOVUPS      Y2, 32(R10)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000100, R8
+	DECQ         8(SP)
+	JNZ          codes1_groups
+	ADDQ         $0x00000040, 16(SP)
+	CMPQ         16(SP), $0x00000100
+	JB           codes1_columns
+	MOVQ         BX, SI
+	IMUL3Q       $0x00000001, SI, SI
+	ADDQ         SI, CX
+	ADDQ         $0x00000100, DX
+	SUBQ         $0x00000001, (SP)
+	JMP          rows1
+
+below1:
+	MOVQ next+128(FP), CX
+	MOVQ AX, (CX)
+	VZEROUPPER
+	RET
+
+DATA avx2codesones10001<>+0(SB)/8, $0x0001000100010001
+DATA avx2codesones10001<>+8(SB)/8, $0x0001000100010001
+DATA avx2codesones10001<>+16(SB)/8, $0x0001000100010001
+DATA avx2codesones10001<>+24(SB)/8, $0x0001000100010001
+GLOBL avx2codesones10001<>(SB), RODATA|NOPTR, $32
+
 // func softmaxAVX2(scores []float32, stats []float32, acc []float32, dim int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·softmaxAVX2(SB), NOSPLIT, $0-80

@@ -129,6 +129,11 @@ func multiplyAVX512(c []float32, a []float32, b []float32, cStride int, aStride 
 //go:noescape
 func multiplyAheadAVX512(c []float32, a []float32, b []float32, cStride int, aStride int, bStride int, rows int, depth int, columns int, sum bool, next *byte)
 
+// dotCodesAVX512 multiplies queries by the keys of 64 positions, both in 8 bits, see portableDotCodes; group is a multiple of 16. Meanwhile it fetches lines: next points to an aheadLines.
+//
+//go:noescape
+func dotCodesAVX512(scores []float32, q []byte, words []byte, scales []float32, qStride int, group int, groups int, rows int, next *byte)
+
 // softmaxAVX512 turns each row of 64 scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.
 //
 //go:noescape

@@ -2954,6 +2954,456 @@ below1:
 	VZEROUPPER
 	RET
 
+// func dotCodesAVX512(scores []float32, q []byte, words []byte, scales []float32, qStride int, group int, groups int, rows int, next *byte)
+// Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
+TEXT ·dotCodesAVX512(SB), NOSPLIT, $32-136
+	VMOVUPS avx512codesflip80808080<>+0(SB), Z0
+	MOVQ    next+128(FP), CX
+	MOVQ    (CX), AX
+	MOVQ    8(CX), CX
+	MOVQ    CX, 24(SP)
+	MOVQ    rows+120(FP), CX
+	MOVQ    CX, (SP)
+	MOVQ    q_base+24(FP), CX
+	MOVQ    scores_base+0(FP), DX
+	MOVQ    qStride+96(FP), BX
+
+rows4:
+	CMPQ (SP), $0x00000004
+	JB   below4
+	MOVQ $0x00000000, 16(SP)
+
+codes4_columns:
+	MOVQ    words_base+48(FP), DI
+	MOVQ    scales_base+72(FP), R8
+	MOVQ    CX, SI
+	MOVQ    group+104(FP), R9
+	MOVQ    groups+112(FP), R10
+	MOVQ    R10, 8(SP)
+	IMULQ   R10, R9
+	ADDQ    SI, R9
+	MOVQ    DX, R10
+	ADDQ    16(SP), DI
+	ADDQ    16(SP), R8
+	ADDQ    16(SP), R10
+	VPXORD  Z1, Z1, Z1
+	VMOVUPS Z1, (R10)
+	VMOVUPS Z1, 64(R10)
+	VMOVUPS Z1, 128(R10)
+	VMOVUPS Z1, 192(R10)
+	VMOVUPS Z1, 256(R10)
+	VMOVUPS Z1, 320(R10)
+	VMOVUPS Z1, 384(R10)
+	VMOVUPS Z1, 448(R10)
+	VMOVUPS Z1, 512(R10)
+	VMOVUPS Z1, 576(R10)
+	VMOVUPS Z1, 640(R10)
+	VMOVUPS Z1, 704(R10)
+	VMOVUPS Z1, 768(R10)
+	VMOVUPS Z1, 832(R10)
+	VMOVUPS Z1, 896(R10)
+	VMOVUPS Z1, 960(R10)
+
+codes4_groups:
+	LEAQ         (BX)(BX*2), R11
+	VPBROADCASTD 4(R9), Z1
+	VPBROADCASTD 4(R9), Z2
+	VPBROADCASTD 4(R9), Z3
+	VPBROADCASTD 4(R9), Z4
+	VPBROADCASTD 4(R9)(BX*1), Z5
+	VPBROADCASTD 4(R9)(BX*1), Z6
+	VPBROADCASTD 4(R9)(BX*1), Z7
+	VPBROADCASTD 4(R9)(BX*1), Z8
+	VPBROADCASTD 4(R9)(BX*2), Z9
+	VPBROADCASTD 4(R9)(BX*2), Z10
+	VPBROADCASTD 4(R9)(BX*2), Z11
+	VPBROADCASTD 4(R9)(BX*2), Z12
+	VPBROADCASTD 4(R9)(R11*1), Z13
+	VPBROADCASTD 4(R9)(R11*1), Z14
+	VPBROADCASTD 4(R9)(R11*1), Z15
+	VPBROADCASTD 4(R9)(R11*1), Z16
+	MOVQ         group+104(FP), R11
+	SHRQ         $0x02, R11
+	LEAQ         (BX)(BX*2), R12
+
+codes4_depth:
+	VMOVUPS      (DI), Z17
+	VPXORD       Z17, Z0, Z17
+	VMOVUPS      64(DI), Z18
+	VPXORD       Z18, Z0, Z18
+	VMOVUPS      128(DI), Z19
+	VPXORD       Z19, Z0, Z19
+	VMOVUPS      192(DI), Z20
+	VPXORD       Z20, Z0, Z20
+	VPBROADCASTD (SI), Z21
+	VPDPBUSD     Z21, Z17, Z1
+	VPDPBUSD     Z21, Z18, Z2
+	VPDPBUSD     Z21, Z19, Z3
+	VPDPBUSD     Z21, Z20, Z4
+	VPBROADCASTD (SI)(BX*1), Z21
+	VPDPBUSD     Z21, Z17, Z5
+	VPDPBUSD     Z21, Z18, Z6
+	VPDPBUSD     Z21, Z19, Z7
+	VPDPBUSD     Z21, Z20, Z8
+	VPBROADCASTD (SI)(BX*2), Z21
+	VPDPBUSD     Z21, Z17, Z9
+	VPDPBUSD     Z21, Z18, Z10
+	VPDPBUSD     Z21, Z19, Z11
+	VPDPBUSD     Z21, Z20, Z12
+	VPBROADCASTD (SI)(R12*1), Z21
+	VPDPBUSD     Z21, Z17, Z13
+	VPDPBUSD     Z21, Z18, Z14
+	VPDPBUSD     Z21, Z19, Z15
+	VPDPBUSD     Z21, Z20, Z16
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	ADDQ         $0x04, SI
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          codes4_depth
+	LEAQ         (BX)(BX*2), R11
+	VBROADCASTSS (R9), Z17
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z17, Z1, Z1
+	VMULPS       (R8), Z1, Z1
+	VADDPS       (R10), Z1, Z1
+	VMOVUPS      Z1, (R10)
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z17, Z2, Z2
+	VMULPS       64(R8), Z2, Z2
+	VADDPS       64(R10), Z2, Z2
+	VMOVUPS      Z2, 64(R10)
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z17, Z3, Z3
+	VMULPS       128(R8), Z3, Z3
+	VADDPS       128(R10), Z3, Z3
+	VMOVUPS      Z3, 128(R10)
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z17, Z4, Z4
+	VMULPS       192(R8), Z4, Z4
+	VADDPS       192(R10), Z4, Z4
+	VMOVUPS      Z4, 192(R10)
+	VBROADCASTSS (R9)(BX*1), Z1
+	VCVTDQ2PS    Z5, Z5
+	VMULPS       Z1, Z5, Z5
+	VMULPS       (R8), Z5, Z5
+	VADDPS       256(R10), Z5, Z5
+	VMOVUPS      Z5, 256(R10)
+	VCVTDQ2PS    Z6, Z6
+	VMULPS       Z1, Z6, Z6
+	VMULPS       64(R8), Z6, Z6
+	VADDPS       320(R10), Z6, Z6
+	VMOVUPS      Z6, 320(R10)
+	VCVTDQ2PS    Z7, Z7
+	VMULPS       Z1, Z7, Z7
+	VMULPS       128(R8), Z7, Z7
+	VADDPS       384(R10), Z7, Z7
+	VMOVUPS      Z7, 384(R10)
+	VCVTDQ2PS    Z8, Z8
+	VMULPS       Z1, Z8, Z8
+	VMULPS       192(R8), Z8, Z8
+	VADDPS       448(R10), Z8, Z8
+	VMOVUPS      Z8, 448(R10)
+	VBROADCASTSS (R9)(BX*2), Z1
+	VCVTDQ2PS    Z9, Z9
+	VMULPS       Z1, Z9, Z9
+	VMULPS       (R8), Z9, Z9
+	VADDPS       512(R10), Z9, Z9
+	VMOVUPS      Z9, 512(R10)
+	VCVTDQ2PS    Z10, Z10
+	VMULPS       Z1, Z10, Z10
+	VMULPS       64(R8), Z10, Z10
+	VADDPS       576(R10), Z10, Z10
+	VMOVUPS      Z10, 576(R10)
+	VCVTDQ2PS    Z11, Z11
+	VMULPS       Z1, Z11, Z11
+	VMULPS       128(R8), Z11, Z11
+	VADDPS       640(R10), Z11, Z11
+	VMOVUPS      Z11, 640(R10)
+	VCVTDQ2PS    Z12, Z12
+	VMULPS       Z1, Z12, Z12
+	VMULPS       192(R8), Z12, Z12
+	VADDPS       704(R10), Z12, Z12
+	VMOVUPS      Z12, 704(R10)
+	VBROADCASTSS (R9)(R11*1), Z1
+	VCVTDQ2PS    Z13, Z13
+	VMULPS       Z1, Z13, Z13
+	VMULPS       (R8), Z13, Z13
+	VADDPS       768(R10), Z13, Z13
+	VMOVUPS      Z13, 768(R10)
+	VCVTDQ2PS    Z14, Z14
+	VMULPS       Z1, Z14, Z14
+	VMULPS       64(R8), Z14, Z14
+	VADDPS       832(R10), Z14, Z14
+	VMOVUPS      Z14, 832(R10)
+	VCVTDQ2PS    Z15, Z15
+	VMULPS       Z1, Z15, Z15
+	VMULPS       128(R8), Z15, Z15
+	VADDPS       896(R10), Z15, Z15
+	VMOVUPS      Z15, 896(R10)
+	VCVTDQ2PS    Z16, Z16
+	VMULPS       Z1, Z16, Z16
+	VMULPS       192(R8), Z16, Z16
+	VADDPS       960(R10), Z16, Z16
+	VMOVUPS      Z16, 960(R10)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000100, R8
+	DECQ         8(SP)
+	JNZ          codes4_groups
+	ADDQ         $0x00000100, 16(SP)
+	CMPQ         16(SP), $0x00000100
+	JB           codes4_columns
+	MOVQ         BX, SI
+	IMUL3Q       $0x00000004, SI, SI
+	ADDQ         SI, CX
+	ADDQ         $0x00000400, DX
+	SUBQ         $0x00000004, (SP)
+	JMP          rows4
+
+below4:
+rows2:
+	CMPQ (SP), $0x00000002
+	JB   below2
+	MOVQ $0x00000000, 16(SP)
+
+codes2_columns:
+	MOVQ    words_base+48(FP), DI
+	MOVQ    scales_base+72(FP), R8
+	MOVQ    CX, SI
+	MOVQ    group+104(FP), R9
+	MOVQ    groups+112(FP), R10
+	MOVQ    R10, 8(SP)
+	IMULQ   R10, R9
+	ADDQ    SI, R9
+	MOVQ    DX, R10
+	ADDQ    16(SP), DI
+	ADDQ    16(SP), R8
+	ADDQ    16(SP), R10
+	VPXORD  Z1, Z1, Z1
+	VMOVUPS Z1, (R10)
+	VMOVUPS Z1, 64(R10)
+	VMOVUPS Z1, 128(R10)
+	VMOVUPS Z1, 192(R10)
+	VMOVUPS Z1, 256(R10)
+	VMOVUPS Z1, 320(R10)
+	VMOVUPS Z1, 384(R10)
+	VMOVUPS Z1, 448(R10)
+
+codes2_groups:
+	VPBROADCASTD 4(R9), Z1
+	VPBROADCASTD 4(R9), Z2
+	VPBROADCASTD 4(R9), Z3
+	VPBROADCASTD 4(R9), Z4
+	VPBROADCASTD 4(R9)(BX*1), Z5
+	VPBROADCASTD 4(R9)(BX*1), Z6
+	VPBROADCASTD 4(R9)(BX*1), Z7
+	VPBROADCASTD 4(R9)(BX*1), Z8
+	MOVQ         group+104(FP), R11
+	SHRQ         $0x02, R11
+
+codes2_depth:
+	VMOVUPS      (DI), Z9
+	VPXORD       Z9, Z0, Z9
+	VMOVUPS      64(DI), Z10
+	VPXORD       Z10, Z0, Z10
+	VMOVUPS      128(DI), Z11
+	VPXORD       Z11, Z0, Z11
+	VMOVUPS      192(DI), Z12
+	VPXORD       Z12, Z0, Z12
+	VPBROADCASTD (SI), Z13
+	VPDPBUSD     Z13, Z9, Z1
+	VPDPBUSD     Z13, Z10, Z2
+	VPDPBUSD     Z13, Z11, Z3
+	VPDPBUSD     Z13, Z12, Z4
+	VPBROADCASTD (SI)(BX*1), Z13
+	VPDPBUSD     Z13, Z9, Z5
+	VPDPBUSD     Z13, Z10, Z6
+	VPDPBUSD     Z13, Z11, Z7
+	VPDPBUSD     Z13, Z12, Z8
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	ADDQ         $0x04, SI
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          codes2_depth
+	VBROADCASTSS (R9), Z9
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z9, Z1, Z1
+	VMULPS       (R8), Z1, Z1
+	VADDPS       (R10), Z1, Z1
+	VMOVUPS      Z1, (R10)
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z9, Z2, Z2
+	VMULPS       64(R8), Z2, Z2
+	VADDPS       64(R10), Z2, Z2
+	VMOVUPS      Z2, 64(R10)
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z9, Z3, Z3
+	VMULPS       128(R8), Z3, Z3
+	VADDPS       128(R10), Z3, Z3
+	VMOVUPS      Z3, 128(R10)
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z9, Z4, Z4
+	VMULPS       192(R8), Z4, Z4
+	VADDPS       192(R10), Z4, Z4
+	VMOVUPS      Z4, 192(R10)
+	VBROADCASTSS (R9)(BX*1), Z1
+	VCVTDQ2PS    Z5, Z5
+	VMULPS       Z1, Z5, Z5
+	VMULPS       (R8), Z5, Z5
+	VADDPS       256(R10), Z5, Z5
+	VMOVUPS      Z5, 256(R10)
+	VCVTDQ2PS    Z6, Z6
+	VMULPS       Z1, Z6, Z6
+	VMULPS       64(R8), Z6, Z6
+	VADDPS       320(R10), Z6, Z6
+	VMOVUPS      Z6, 320(R10)
+	VCVTDQ2PS    Z7, Z7
+	VMULPS       Z1, Z7, Z7
+	VMULPS       128(R8), Z7, Z7
+	VADDPS       384(R10), Z7, Z7
+	VMOVUPS      Z7, 384(R10)
+	VCVTDQ2PS    Z8, Z8
+	VMULPS       Z1, Z8, Z8
+	VMULPS       192(R8), Z8, Z8
+	VADDPS       448(R10), Z8, Z8
+	VMOVUPS      Z8, 448(R10)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000100, R8
+	DECQ         8(SP)
+	JNZ          codes2_groups
+	ADDQ         $0x00000100, 16(SP)
+	CMPQ         16(SP), $0x00000100
+	JB           codes2_columns
+	MOVQ         BX, SI
+	IMUL3Q       $0x00000002, SI, SI
+	ADDQ         SI, CX
+	ADDQ         $0x00000200, DX
+	SUBQ         $0x00000002, (SP)
+	JMP          rows2
+
+below2:
+rows1:
+	CMPQ (SP), $0x00000001
+	JB   below1
+	MOVQ $0x00000000, 16(SP)
+
+codes1_columns:
+	MOVQ    words_base+48(FP), DI
+	MOVQ    scales_base+72(FP), R8
+	MOVQ    CX, SI
+	MOVQ    group+104(FP), R9
+	MOVQ    groups+112(FP), R10
+	MOVQ    R10, 8(SP)
+	IMULQ   R10, R9
+	ADDQ    SI, R9
+	MOVQ    DX, R10
+	ADDQ    16(SP), DI
+	ADDQ    16(SP), R8
+	ADDQ    16(SP), R10
+	VPXORD  Z1, Z1, Z1
+	VMOVUPS Z1, (R10)
+	VMOVUPS Z1, 64(R10)
+	VMOVUPS Z1, 128(R10)
+	VMOVUPS Z1, 192(R10)
+
+codes1_groups:
+	VPBROADCASTD 4(R9), Z1
+	VPBROADCASTD 4(R9), Z2
+	VPBROADCASTD 4(R9), Z3
+	VPBROADCASTD 4(R9), Z4
+	MOVQ         group+104(FP), R11
+	SHRQ         $0x02, R11
+
+codes1_depth:
+	VMOVUPS      (DI), Z5
+	VPXORD       Z5, Z0, Z5
+	VMOVUPS      64(DI), Z6
+	VPXORD       Z6, Z0, Z6
+	VMOVUPS      128(DI), Z7
+	VPXORD       Z7, Z0, Z7
+	VMOVUPS      192(DI), Z8
+	VPXORD       Z8, Z0, Z8
+	VPBROADCASTD (SI), Z9
+	VPDPBUSD     Z9, Z5, Z1
+	VPDPBUSD     Z9, Z6, Z2
+	VPDPBUSD     Z9, Z7, Z3
+	VPDPBUSD     Z9, Z8, Z4
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	PREFETCHT0   (AX)
+	ADDQ         $0x40, AX
+	CMPQ         AX, 24(SP)
+	CMOVQHI      24(SP), AX
+	ADDQ         $0x04, SI
+	ADDQ         $0x00000100, DI
+	DECQ         R11
+	JNZ          codes1_depth
+	VBROADCASTSS (R9), Z5
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z5, Z1, Z1
+	VMULPS       (R8), Z1, Z1
+	VADDPS       (R10), Z1, Z1
+	VMOVUPS      Z1, (R10)
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z5, Z2, Z2
+	VMULPS       64(R8), Z2, Z2
+	VADDPS       64(R10), Z2, Z2
+	VMOVUPS      Z2, 64(R10)
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z5, Z3, Z3
+	VMULPS       128(R8), Z3, Z3
+	VADDPS       128(R10), Z3, Z3
+	VMOVUPS      Z3, 128(R10)
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       Z5, Z4, Z4
+	VMULPS       192(R8), Z4, Z4
+	VADDPS       192(R10), Z4, Z4
+	VMOVUPS      Z4, 192(R10)
+	ADDQ         $0x08, R9
+	ADDQ         $0x00000100, R8
+	DECQ         8(SP)
+	JNZ          codes1_groups
+	ADDQ         $0x00000100, 16(SP)
+	CMPQ         16(SP), $0x00000100
+	JB           codes1_columns
+	MOVQ         BX, SI
+	IMUL3Q       $0x00000001, SI, SI
+	ADDQ         SI, CX
+	ADDQ         $0x00000100, DX
+	SUBQ         $0x00000001, (SP)
+	JMP          rows1
+
+below1:
+	MOVQ next+128(FP), CX
+	MOVQ AX, (CX)
+	VZEROUPPER
+	RET
+
+DATA avx512codesflip80808080<>+0(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+8(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+16(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+24(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+32(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+40(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+48(SB)/8, $0x8080808080808080
+DATA avx512codesflip80808080<>+56(SB)/8, $0x8080808080808080
+GLOBL avx512codesflip80808080<>(SB), RODATA|NOPTR, $64
+
 // func softmaxAVX512(scores []float32, stats []float32, acc []float32, dim int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·softmaxAVX512(SB), NOSPLIT, $0-80

@@ -128,7 +128,7 @@ func (g *generator) write(family string) {
 		"dot": g.dot, "norm": g.norm, "gatedNorm": g.gatedNorm, "add": g.add, "axpy": g.axpy, "merge": g.merge, "swiglu": g.swiglu,
 		"gate": g.gate, "combine": g.combine, "conv": g.conv, "rope": g.rope, "ropePairs": g.ropePairs, "dequantise": g.dequantise,
 		"widen8": g.widen8, "transpose8": g.transpose8, "transpose": g.transpose, "multiply": g.multiply,
-		"multiplyAhead": g.multiplyAhead, "softmax": g.softmax, "delta": g.delta, "touch": g.touch,
+		"multiplyAhead": g.multiplyAhead, "softmax": g.softmax, "delta": g.delta, "touch": g.touch, "dotCodes": g.dotCodes,
 	} {
 		writers[kind] = func(f base.Func) {
 			TEXT(f.Name, NOSPLIT, "func"+f.Signature)

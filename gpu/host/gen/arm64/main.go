@@ -45,7 +45,7 @@ func generate(a *assembly) {
 		"unpack16": unpack, "plain": plain,
 		"dot": dot, "norm": norm, "combine": combine, "conv": conv, "rope": rope, "ropePairs": ropePairs, "dequantise": dequantise,
 		"widen8": widen8, "transpose8": transpose8, "transpose": transpose, "multiply": multiply, "softmax": softmax,
-		"delta": delta, "touch": touch,
+		"delta": delta, "touch": touch, "dotCodes": dotCodes,
 	} {
 		writers[kind] = func(f base.Func) {
 			a.text(f)

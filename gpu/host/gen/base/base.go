@@ -211,9 +211,13 @@ func Functions(isa ISA) []Func {
 		fmt.Sprintf("writes src to dst, rows as columns; rows is a multiple of %d, columns of 4.", isa.Lanes))
 	const product = "writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]"
 	vectors("multiply", "("+multiply+")", product+".")
+	ahead := ""
 	if isa.Ahead {
-		vectors("multiplyAhead", "("+multiply+", next *byte)", product+". Meanwhile it fetches lines: next points to an aheadLines.")
+		ahead = " Meanwhile it fetches lines: next points to an aheadLines."
+		vectors("multiplyAhead", "("+multiply+", next *byte)", product+"."+ahead)
 	}
+	vectors("dotCodes", "(scores []float32, q, words []byte, scales []float32, qStride, group, groups, rows int, next *byte)",
+		fmt.Sprintf("multiplies queries by the keys of %d positions, both in 8 bits, see portableDotCodes; group is a multiple of 16."+ahead, SoftmaxPositions))
 	vectors("softmax", "(scores, stats, acc []float32, dim int)",
 		fmt.Sprintf("turns each row of %d scores into weights e^(score-max), updates the row's max and sum, and scales its acc when max grew.", SoftmaxPositions))
 	vectors("delta", "(state, keys, gates, v, y []float32, vStride, yStride int)",
