@@ -25,9 +25,13 @@ type comparer struct {
 
 // TestFixtures compares every number that the reference implementation gives for a fixture with the
 // engine's: the prompt read at once, in chunks and token by token, then 24 greedy tokens. Variants
-// of the device that are not its default read in chunks only.
+// of the device that are not its default read in chunks only. avxvnni has avx2's kernels for
+// float32.
 func TestFixtures(t *testing.T) {
 	for i, variant := range host.Variants() {
+		if i > 0 && variant == "avxvnni" {
+			continue
+		}
 		chunks := []int{128, 64, 7, 1}
 		if i > 0 {
 			chunks = []int{7}

@@ -110,7 +110,7 @@ func TestFewRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	k, v, q := normals(rng, most*kvHeads*dim), normals(rng, most*kvHeads*dim), normals(rng, most*heads*dim)
 	row := func(x []float32, p, width int) []float32 { return x[p*width : (p+1)*width] }
-	for _, variant := range Variants() {
+	for _, variant := range floatVariants() {
 		for _, pageRows := range []int{64, 48, 200} {
 			var alone []float32
 			for _, threads := range []int{1, 2, 3, 64} {

@@ -28,6 +28,9 @@
 // group with an input that is not finite makes the results NaN. A group whose inputs are all below
 // 127·2^-126 counts as zeros.
 //
+// The variant avxvnni is AVX2 but for these products: it has AVX-VNNI's products of bytes for codes
+// of 2, 4 and 8 bits with scales of bf16, and for MXFP4.
+//
 // Codes of MXFP4 stand for a float each, which a table holds; there is no bias. With inputs of 8
 // bits they are whole numbers of halves above -6, so that code is the number of halves, scale is
 // scale/2 and bias is -6·scale above. Those of NVFP4 are the same; each output is multiplied by its

@@ -2,6 +2,8 @@ package host
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +50,11 @@ func allConfigs(threads ...int) (all []Config) {
 	return all
 }
 
+// floatVariants are the variants whose kernels for float32 differ: avxvnni has those of avx2.
+func floatVariants() []string {
+	return slices.DeleteFunc(Variants(), func(name string) bool { return name == "avxvnni" })
+}
+
 func TestConformance(t *testing.T) {
 	// TestThreads has the bits of other numbers
 	const oneIn = 2 // what is computed is compared with takes longer than the kernels
@@ -55,7 +62,7 @@ func TestConformance(t *testing.T) {
 	if testenv.Rounds(1, 1, 3) > 1 {
 		counts = []int{1, 2, 5}
 	}
-	for _, variant := range Variants() {
+	for _, variant := range floatVariants() {
 		for _, threads := range counts {
 			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) {
 				gputest.Run(t, openVariant(t, threads, variant), oneIn)
@@ -68,10 +75,10 @@ func TestConformance(t *testing.T) {
 func rounds(f quant.Format) bool { return f.Rounded() > 0 }
 
 // TestRounded checks that int8 activations give the same bits in all variants and numbers of
-// threads.
+// threads. avxvnni has those of avx2 in everything.
 func TestRounded(t *testing.T) {
-	var want map[string][]float32
 	counts := []int{1, 5}
+	outputs := map[string]map[string][]float32{}
 	for i, variant := range Variants() {
 		mine := counts
 		if testenv.Rounds(1, 1, 2) == 1 { // TestThreads compares numbers of threads
@@ -79,31 +86,34 @@ func TestRounded(t *testing.T) {
 		}
 		for _, threads := range mine {
 			d := openConfig(t, Config{Threads: threads, Variant: variant, Activations: Int8})
-			t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) { gputest.RunRounded(t, d, 1, rounds) })
+			if variant != "avxvnni" {
+				t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) { gputest.RunRounded(t, d, 1, rounds) })
+			}
 			got := gputest.OutputsRounded(t, d, rounds)
-			if want == nil {
-				want = got
-			}
-			for name, w := range want {
-				// Experts use silu, which variants may round differently.
-				if strings.HasPrefix(name, "experts/") && variant != Variants()[0] {
-					continue
-				}
-				if strings.Contains(name, "bf16") || strings.Contains(name, "f32") || strings.Contains(name, "f16") || strings.Contains(name, "fp8") || strings.Contains(name, "joined") || strings.Contains(name, "exact") {
-					continue // not rounded
-				}
-				if err := numcmp.Equal(got[name], w); err != nil {
-					t.Errorf("%s: %s, %d threads against %s, %d: %v", variant, name, threads, Variants()[0], counts[0], err)
+			for of, want := range outputs {
+				for name, w := range want {
+					// Experts use silu, which variants may round differently, and some formats are
+					// not rounded.
+					if all := variant == of || variant == "avx2" && of == "avxvnni"; !all && (strings.HasPrefix(name, "experts/") || exact.MatchString(name)) {
+						continue
+					}
+					if err := numcmp.Equal(got[name], w); err != nil {
+						t.Errorf("%s: %s, %d threads against %s: %v", name, variant, threads, of, err)
+					}
 				}
 			}
+			outputs[variant] = got
 		}
 	}
 }
 
+// exact is in the names of cases whose inputs are not rounded, or not all.
+var exact = regexp.MustCompile("bf16|f32|f16|fp8|joined|exact")
+
 // TestRoundedQueries checks attention of devices that round inputs to keys in 8 bits.
 func TestRoundedQueries(t *testing.T) {
 	const oneIn = 4 // how positions are cut is tested with float32
-	for i, variant := range Variants() {
+	for i, variant := range floatVariants() {
 		threads := 1 + 4*(i%2)
 		t.Run(fmt.Sprintf("variant=%s/threads=%d", variant, threads), func(t *testing.T) {
 			gputest.RunRoundedQueries(t, openConfig(t, Config{Threads: threads, Variant: variant, Activations: Int8}), oneIn)
@@ -121,7 +131,7 @@ func TestThreads(t *testing.T) {
 	if testenv.Rounds(1, 1, 2) > 1 {
 		counts = []int{2, 3, 5, 16, 64}
 	}
-	for _, variant := range Variants() {
+	for _, variant := range floatVariants() {
 		want := gputest.Outputs(t, openVariant(t, 1, variant))
 		for _, threads := range counts {
 			got := gputest.Outputs(t, openVariant(t, threads, variant))

@@ -18,8 +18,20 @@ var (
 	}
 )
 
+// avxVNNI is AVX2 with products of bytes, which processors without AVX-512 may have (AVX-VNNI).
+var avxVNNI = func() kernels {
+	k, codings := avx2, *avx2.codings
+	for c, dots := range avxvnniCodings {
+		if dots.int8s != nil {
+			codings[c].int8s = dots.int8s
+		}
+	}
+	k.name, k.rate, k.codings = "avxvnni", 60, &codings
+	return k
+}()
+
 // available returns the variants that this processor runs, the best first. Processors that have
-// AVX-512 but not its products of bytes (VNNI) run AVX2.
+// AVX-512 but not its products of bytes (VNNI) run AVX2, with AVX-VNNI if they have that.
 func available() []*kernels {
 	var all []*kernels
 	x := &cpu.X86
@@ -28,6 +40,9 @@ func available() []*kernels {
 		all = append(all, matrixUnit()...)
 	}
 	if x.HasAVX2 && x.HasFMA {
+		if x.HasAVXVNNI {
+			all = append(all, &avxVNNI)
+		}
 		all = append(all, &avx2)
 	}
 	return append(all, &portable)

@@ -19,11 +19,20 @@ var (
 	}
 )
 
+// avxVNNIVectors are AVX2's but for products of keys in 8 bits.
+var avxVNNIVectors = func() vectors {
+	v := avx2Vectors
+	v.dotCodes, v.codings = dotCodesAVXVNNI, avxVNNI.codings
+	return v
+}()
+
 // vectorsOf returns the primitives of a variant of available.
 func vectorsOf(variant string) *vectors {
 	switch variant {
 	case "avx512", "amx":
 		return &avx512Vectors
+	case "avxvnni":
+		return &avxVNNIVectors
 	case "avx2":
 		return &avx2Vectors
 	default:

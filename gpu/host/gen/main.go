@@ -19,10 +19,10 @@ import (
 
 func main() {
 	family := flag.String("family", "", fmt.Sprintf("one of %v", base.Families()))
-	isa := flag.String("isa", "", "avx512 or avx2")
+	isa := flag.String("isa", "", "avx512, avx2 or avxvnni")
 	tables := flag.String("tables", "", "file of the tables of products, if it is to be written")
 	flag.Parse()
-	sets := []base.ISA{base.AVX512, base.AVX2}
+	sets := []base.ISA{base.AVX512, base.AVX2, base.VNNI}
 	i := slices.IndexFunc(sets, func(s base.ISA) bool { return s.Name == *isa })
 	if i < 0 || !slices.Contains(base.Families(), *family) {
 		log.Fatal("usage: gen -family NAME -isa NAME -pkg host -out FILE -stubs FILE [-tables FILE]")
@@ -34,6 +34,9 @@ func main() {
 	}
 	g.write(*family)
 	Generate()
+	if g.isa.Dots {
+		encodeDots(flag.Lookup("out").Value.String())
+	}
 	if *tables != "" {
 		base.WriteTables(sets[i], *tables)
 	}

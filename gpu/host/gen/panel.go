@@ -277,6 +277,8 @@ func (p *product) int8s() {
 		if !p.coding.Itself() {
 			p.table = p.keep(p.wholes())
 		}
+	} else if p.isa.Dots {
+		split = max(1, 4/p.n)
 	}
 	p.groups(func() {
 		sums := make([][][]reg.VecVirtual, p.vectors)
@@ -295,9 +297,12 @@ func (p *product) int8s() {
 		}
 		p.chunks("_chunk", unroll, func(chunk int) {
 			p.ahead(chunk)
-			if p.wide() {
+			switch {
+			case p.wide():
 				p.dots512(chunk, &turn, sums)
-			} else {
+			case p.isa.Dots:
+				p.dotsVNNI(chunk, &turn, sums)
+			default:
 				p.dots2(chunk, sums)
 			}
 		})
@@ -347,6 +352,41 @@ func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
 			}
 			x := p.vec()
 			VPBROADCASTD(m, x)
+			for v := range codes {
+				VPDPBUSD(x, codes[v], sums[v][r][*turn%len(sums[v][r])])
+			}
+		}
+		*turn++
+	}
+}
+
+// dotsVNNI is dots512 for AVX-VNNI, whose constants stay in memory.
+func (p *product) dotsVNNI(chunk int, turn *int, sums [][][]reg.VecVirtual) {
+	raw, codes := p.vecs(p.vectors), p.vecs(p.vectors)
+	for v := range raw {
+		VMOVUPS(p.codes(v, chunk), raw[v])
+	}
+	for k := range 8 / p.bits {
+		for v := range raw {
+			switch {
+			case p.bits == 8:
+				codes[v] = raw[v]
+			case k == 0:
+				VPAND(p.maskOf(p.bits), raw[v], codes[v])
+			default:
+				VPSRLW(U8(k*p.bits), raw[v], codes[v])
+				VPAND(p.maskOf(p.bits), codes[v], codes[v])
+			}
+		}
+		if !p.coding.Itself() {
+			table := p.keep(p.wholes())
+			for _, c := range codes {
+				VPSHUFB(c, table, c)
+			}
+		}
+		for r := range p.n {
+			x := p.vec()
+			VPBROADCASTD(Mem{Base: p.x[r], Index: p.at, Scale: 1, Disp: chunk*p.perWord() + 4*k}, x)
 			for v := range codes {
 				VPDPBUSD(x, codes[v], sums[v][r][*turn%len(sums[v][r])])
 			}

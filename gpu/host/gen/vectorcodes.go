@@ -11,13 +11,15 @@ import (
 )
 
 // dotCodes has tiles of 4, 2 and 1 queries by all positions of a block (AVX-512) or 16 of them.
-// AVX-512 takes keys as bytes without a sign, 128 more than they are: a query's group brings what
+// Products of bytes take keys without a sign, 128 more than they are: a query's group brings what
 // its sums begin with. AVX2 multiplies what keys are without their signs by what queries are with
 // them; two products of bytes between -127 and 127 fit into 16 bits.
 func (g *generator) dotCodes(base.Func) {
 	d := &dotCodes{generator: g, vectors: 2, fetches: 1, rows: AllocLocal(8), groups: AllocLocal(8), column: AllocLocal(8)}
 	if g.wide() {
 		d.vectors, d.fetches = base.SoftmaxPositions/g.isa.Lanes, 2
+	}
+	if d.bytes() {
 		d.flip = g.keep(g.same("codesflip", 0x80808080))
 	} else {
 		d.flip = g.keep(g.same("codesones", 0x00010001))
@@ -53,7 +55,7 @@ type dotCodes struct {
 	*generator
 	vectors int // of positions in a tile
 	fetches int // of lines in a step over the depth
-	// bytes of 128, or with AVX2 pairs of bytes of 1
+	// bytes of 128, or without products of bytes pairs of 1
 	flip reg.VecVirtual
 
 	q, scores, stride reg.Register // the tile's rows; stride is that of q
@@ -61,6 +63,9 @@ type dotCodes struct {
 	groups, column    Mem          // left to do; the tile's first position
 	lines             *lines
 }
+
+// bytes reports whether there are products of bytes.
+func (d *dotCodes) bytes() bool { return d.wide() || d.isa.Dots }
 
 // rowBytes is how far the keys of the next channels, and the scales of the next group, are.
 const rowBytes = 4 * base.SoftmaxPositions
@@ -93,7 +98,7 @@ func (d *dotCodes) band(n int) {
 	for r := range sums {
 		sums[r] = d.vecs(d.vectors)
 		for _, sum := range sums[r] {
-			if d.wide() {
+			if d.bytes() {
 				m := starts[r]
 				m.Disp = 4
 				VPBROADCASTD(m, sum)
@@ -141,7 +146,7 @@ func (d *dotCodes) products(keys reg.Register, q []Mem, sums [][]reg.VecVirtual)
 	k, size := d.vecs(d.vectors), d.vecs(d.vectors)
 	for v := range k {
 		VMOVUPS(at(keys, 4*d.isa.Lanes*v), k[v])
-		if d.wide() {
+		if d.bytes() {
 			d.xor(k[v], d.flip, k[v])
 		} else {
 			VPABSB(k[v], size[v])
@@ -151,7 +156,7 @@ func (d *dotCodes) products(keys reg.Register, q []Mem, sums [][]reg.VecVirtual)
 		x := d.vec()
 		VPBROADCASTD(m, x)
 		for v, sum := range sums[r] {
-			if d.wide() {
+			if d.bytes() {
 				VPDPBUSD(x, k[v], sum)
 				continue
 			}

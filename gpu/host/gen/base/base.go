@@ -37,6 +37,9 @@ type ISA struct {
 	// OneRow are the names of codings in blocks whose products of one row are written for it. Its
 	// variant takes them in place of those of Blocks.
 	OneRow []string
+	// Dots means that it is AVX2 with products of bytes (AVX-VNNI) and has what uses these: products
+	// of panels by rows of X held as int8, and dotCodes. Its variant takes all else from AVX2.
+	Dots bool
 	// Stripes are the numbers of rows of X that products of stripes of 16 rows in blocks take.
 	Stripes []int
 }
@@ -45,6 +48,7 @@ type ISA struct {
 var (
 	AVX512 = ISA{Name: "avx512", Suffix: "AVX512", Arch: "amd64", Lanes: 16, Heights: []int{1, 2, 3, 4, 5, 6}, Few: []int{1, 2, 3, 4, 6}, Ahead: true, Peak: true, OneRow: []string{"q4_k", "iq4_xs", "q2_k", "q3_k", "q5_k", "q6_k", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4b"}, Stripes: []int{4, 8}}
 	AVX2   = ISA{Name: "avx2", Suffix: "AVX2", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Few: []int{1, 2, 4}, Ahead: true, Blocks: true}
+	VNNI   = ISA{Name: "avxvnni", Suffix: "AVXVNNI", Arch: "amd64", Lanes: 8, Heights: []int{1, 2, 3, 4}, Only: []string{"q2", "q4", "q8", "mxfp4"}, Dots: true}
 	NEON   = ISA{Name: "neon", Suffix: "NEON", Arch: "arm64", Lanes: 4, Heights: []int{1, 2, 4}, Only: []string{"q2", "q4", "q8", "mxfp4"}}
 )
 
@@ -136,6 +140,17 @@ func kinds(c quant.Coding) []bool {
 
 // Functions returns all functions of an instruction set.
 func Functions(isa ISA) []Func {
+	all := functions(isa)
+	if isa.Dots {
+		all = slices.DeleteFunc(all, func(f Func) bool { return !f.Int8 && f.Kind != "dotCodes" })
+		for i := range all {
+			all[i].Family = "dots"
+		}
+	}
+	return all
+}
+
+func functions(isa ISA) []Func {
 	var all []Func
 	add := func(family, kind, signature, doc string) *Func {
 		all = append(all, Func{Kind: kind, Family: family, Name: kind + isa.Suffix, Signature: signature, Doc: doc})
@@ -212,7 +227,7 @@ func Functions(isa ISA) []Func {
 	const product = "writes a·b to c, or adds it if sum; a is [rows, depth], b [depth, columns], c [rows, columns]"
 	vectors("multiply", "("+multiply+")", product+".")
 	ahead := ""
-	if isa.Ahead {
+	if isa.Ahead || isa.Dots {
 		ahead = " Meanwhile it fetches lines: next points to an aheadLines."
 		vectors("multiplyAhead", "("+multiply+", next *byte)", product+"."+ahead)
 	}
@@ -384,7 +399,7 @@ func Write(isa ISA, family string, writers map[string]func(f Func)) {
 // Families returns the names of the families.
 func Families() []string {
 	var names []string
-	for _, f := range append(Functions(AVX512), Functions(AVX2)...) {
+	for _, f := range slices.Concat(Functions(AVX512), Functions(AVX2), Functions(VNNI)) {
 		if !slices.Contains(names, f.Family) {
 			names = append(names, f.Family)
 		}

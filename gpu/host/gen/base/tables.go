@@ -24,7 +24,7 @@ func WriteTables(isa ISA, file string) {
 			name  string
 			int8s bool
 		}{{"int8s", true}, {"floats", false}} {
-			if !slices.Contains(kinds(c), t.int8s) {
+			if !slices.Contains(kinds(c), t.int8s) || isa.Dots && !t.int8s {
 				continue
 			}
 			fmt.Fprintf(&b, "%s: []panelKernel{", t.name)
@@ -37,6 +37,10 @@ func WriteTables(isa ISA, file string) {
 			}
 			b.Truncate(b.Len() - len(", "))
 			b.WriteString("},\n")
+		}
+		if isa.Dots {
+			b.WriteString("},\n")
+			continue
 		}
 		fmt.Fprintf(&b, "arrange: %s,\ndequantise: %s,\n},\n", Arrange(isa, c), Dequantise(isa, c))
 	}
