@@ -12,8 +12,8 @@ import (
 // dotLine is VPDPBUSD of 32 bytes as avo writes it.
 var dotLine = regexp.MustCompile(`(?m)^\tVPDPBUSD +Y(\d+), Y(\d+), Y(\d+)$`)
 
-// encodeDots replaces VPDPBUSD of 32 bytes in a file of assembly by the bytes of its form with a VEX
-// prefix, which is AVX-VNNI: Go's assembler knows that of AVX-512 alone.
+// encodeDots replaces VPDPBUSD of 32 bytes in a file of assembly by the bytes of its form with a
+// VEX prefix, which is AVX-VNNI: Go's assembler knows that of AVX-512 alone.
 func encodeDots(file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -37,8 +37,9 @@ type ISA struct {
 	// OneRow are the names of codings in blocks whose products of one row are written for it. Its
 	// variant takes them in place of those of Blocks.
 	OneRow []string
-	// Dots means that it is AVX2 with products of bytes (AVX-VNNI) and has what uses these: products
-	// of panels by rows of X held as int8, and dotCodes. Its variant takes all else from AVX2.
+	// Dots means that it is AVX2 with products of bytes (AVX-VNNI) and has what uses these:
+	// products of panels by rows of X held as int8, and dotCodes. Its variant takes all else from
+	// AVX2.
 	Dots bool
 	// Stripes are the numbers of rows of X that products of stripes of 16 rows in blocks take.
 	Stripes []int
