@@ -103,8 +103,8 @@ func (t *attnTask) do(s *scratch, chunk int) {
 // load brings a tile's queries into s.
 func (t *attnTask) load(s *scratch, a *queries, tile *attnTile) {
 	if t.sinks != nil {
-		a.perHead = t.heads / t.kvHeads
-		a.sinks = t.sinks[tile.kvHead*a.perHead+tile.head:]
+		a.headsPerKV = t.heads / t.kvHeads
+		a.sinks = t.sinks[tile.kvHead*a.headsPerKV+tile.head:]
 	}
 	a.lay(grow(&s.a, a.floats()))
 	a.idle = &s.idle

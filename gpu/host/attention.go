@@ -41,7 +41,7 @@ type queries struct {
 	scales                    []float32   // of those keys [groups, attnBlock]
 	idle                      *aheadLines // none; of the thread's memory, where group is not 0
 	sinks                     []float32   // of query heads, from the first of the first key-value head on; nil: none
-	perHead                   int         // query heads of a key-value head
+	headsPerKV                int         // query heads of a key-value head
 	window                    int         // positions that a row attends to at most; 0: all
 
 	all         headQueries // of all key-value heads, one after the other
@@ -88,7 +88,7 @@ func (a *queries) head(g int) {
 	a.headQueries = headQueries{q: part(all.q, a.dim), scores: part(all.scores, attnBlock), stats: part(all.stats, 2), spanStats: part(all.spanStats, 2),
 		acc: part(all.acc, a.valueDim), spanAcc: part(all.spanAcc, a.valueDim)}
 	if a.sinks != nil {
-		a.sink = a.sinks[g*a.perHead:][:a.heads]
+		a.sink = a.sinks[g*a.headsPerKV:][:a.heads]
 	}
 }
 

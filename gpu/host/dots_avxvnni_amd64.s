@@ -33,8 +33,8 @@ mulInt8Q2N1AVXVNNI_group:
 
 mulInt8Q2N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
 	VPAND        avxvnnimask3030303<>+0(SB), Y9, Y11
 	VPBROADCASTD (SI)(DI*1), Y12
@@ -62,8 +62,8 @@ mulInt8Q2N1AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
 	VPAND        avxvnnimask3030303<>+0(SB), Y9, Y11
 	VPBROADCASTD 16(SI)(DI*1), Y12
@@ -177,8 +177,8 @@ mulInt8Q2N2AVXVNNI_group:
 
 mulInt8Q2N2AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
 	VPAND        avxvnnimask3030303<>+0(SB), Y9, Y11
 	VPBROADCASTD (SI)(R8*1), Y12
@@ -218,8 +218,8 @@ mulInt8Q2N2AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
 	VPAND        avxvnnimask3030303<>+0(SB), Y9, Y11
 	VPBROADCASTD 16(SI)(R8*1), Y12
@@ -359,8 +359,8 @@ mulInt8Q2N3AVXVNNI_group:
 
 mulInt8Q2N3AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y6
-	VMOVUPS      32(CX), Y7
+	VMOVDQU      (CX), Y6
+	VMOVDQU      32(CX), Y7
 	VPAND        avxvnnimask3030303<>+0(SB), Y6, Y8
 	VPAND        avxvnnimask3030303<>+0(SB), Y7, Y9
 	VPBROADCASTD (SI)(R9*1), Y10
@@ -534,8 +534,8 @@ mulInt8Q2N4AVXVNNI_group:
 
 mulInt8Q2N4AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
 	VPAND        avxvnnimask3030303<>+0(SB), Y9, Y11
 	VPBROADCASTD (SI)(R10*1), Y12
@@ -729,8 +729,8 @@ mulInt8Q4N1AVXVNNI_group:
 
 mulInt8Q4N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPBROADCASTD (SI)(DI*1), Y12
@@ -744,8 +744,8 @@ mulInt8Q4N1AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xc8 // vpdpbusd ymm1, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe8 // vpdpbusd ymm5, ymm11, ymm8
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPBROADCASTD 8(SI)(DI*1), Y12
@@ -845,8 +845,8 @@ mulInt8Q4N2AVXVNNI_group:
 
 mulInt8Q4N2AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPBROADCASTD (SI)(R8*1), Y12
@@ -866,8 +866,8 @@ mulInt8Q4N2AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPBROADCASTD 8(SI)(R8*1), Y12
@@ -987,8 +987,8 @@ mulInt8Q4N3AVXVNNI_group:
 
 mulInt8Q4N3AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y6
-	VMOVUPS      32(CX), Y7
+	VMOVDQU      (CX), Y6
+	VMOVDQU      32(CX), Y7
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y6, Y8
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y7, Y9
 	VPBROADCASTD (SI)(R9*1), Y10
@@ -1136,8 +1136,8 @@ mulInt8Q4N4AVXVNNI_group:
 
 mulInt8Q4N4AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPBROADCASTD (SI)(R10*1), Y12
@@ -1299,14 +1299,14 @@ mulInt8Q8N1AVXVNNI_group:
 
 mulInt8Q8N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPBROADCASTD (SI)(DI*1), Y10
 	LONG $0x503dc2c4; BYTE $0xc2 // vpdpbusd ymm0, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xe2 // vpdpbusd ymm4, ymm9, ymm10
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VPBROADCASTD 4(SI)(DI*1), Y10
 	LONG $0x503dc2c4; BYTE $0xca // vpdpbusd ymm1, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xea // vpdpbusd ymm5, ymm9, ymm10
@@ -1391,8 +1391,8 @@ mulInt8Q8N2AVXVNNI_group:
 
 mulInt8Q8N2AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPBROADCASTD (SI)(R8*1), Y10
 	LONG $0x503dc2c4; BYTE $0xc2 // vpdpbusd ymm0, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xe2 // vpdpbusd ymm4, ymm9, ymm10
@@ -1400,8 +1400,8 @@ mulInt8Q8N2AVXVNNI_chunk:
 	LONG $0x503dc2c4; BYTE $0xd2 // vpdpbusd ymm2, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xf2 // vpdpbusd ymm6, ymm9, ymm10
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VPBROADCASTD 4(SI)(R8*1), Y10
 	LONG $0x503dc2c4; BYTE $0xca // vpdpbusd ymm1, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xea // vpdpbusd ymm5, ymm9, ymm10
@@ -1509,8 +1509,8 @@ mulInt8Q8N3AVXVNNI_group:
 
 mulInt8Q8N3AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y6
-	VMOVUPS      32(CX), Y7
+	VMOVDQU      (CX), Y6
+	VMOVDQU      32(CX), Y7
 	VPBROADCASTD (SI)(R9*1), Y8
 	LONG $0x504dc2c4; BYTE $0xc0 // vpdpbusd ymm0, ymm6, ymm8
 	LONG $0x5045c2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm7, ymm8
@@ -1643,8 +1643,8 @@ mulInt8Q8N4AVXVNNI_group:
 
 mulInt8Q8N4AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VPBROADCASTD (SI)(R10*1), Y10
 	LONG $0x503dc2c4; BYTE $0xc2 // vpdpbusd ymm0, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xe2 // vpdpbusd ymm4, ymm9, ymm10
@@ -1787,44 +1787,44 @@ mulInt8MXFP4N1AVXVNNI_group:
 
 mulInt8MXFP4N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPSHUFB      Y10, Y12, Y10
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD (BX)(SI*1), Y12
 	LONG $0x502dc2c4; BYTE $0xc4 // vpdpbusd ymm0, ymm10, ymm12
 	LONG $0x5025c2c4; BYTE $0xe4 // vpdpbusd ymm4, ymm11, ymm12
+	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
 	VPSRLW       $0x04, Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y10, Y12, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y11, Y11
-	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y8
-	VPSHUFB      Y10, Y8, Y10
-	VPSHUFB      Y11, Y8, Y11
+	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 4(BX)(SI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xc8 // vpdpbusd ymm1, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe8 // vpdpbusd ymm5, ymm11, ymm8
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPSHUFB      Y10, Y12, Y10
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 8(BX)(SI*1), Y12
 	LONG $0x502dc2c4; BYTE $0xd4 // vpdpbusd ymm2, ymm10, ymm12
 	LONG $0x5025c2c4; BYTE $0xf4 // vpdpbusd ymm6, ymm11, ymm12
+	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
 	VPSRLW       $0x04, Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y10, Y12, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y11, Y11
-	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y8
-	VPSHUFB      Y10, Y8, Y10
-	VPSHUFB      Y11, Y8, Y11
+	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 12(BX)(SI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
@@ -1932,12 +1932,12 @@ mulInt8MXFP4N2AVXVNNI_group:
 
 mulInt8MXFP4N2AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPSHUFB      Y10, Y12, Y10
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD (BX)(DI*1), Y12
 	LONG $0x502dc2c4; BYTE $0xc4 // vpdpbusd ymm0, ymm10, ymm12
@@ -1945,13 +1945,13 @@ mulInt8MXFP4N2AVXVNNI_chunk:
 	VPBROADCASTD (SI)(DI*1), Y12
 	LONG $0x502dc2c4; BYTE $0xd4 // vpdpbusd ymm2, ymm10, ymm12
 	LONG $0x5025c2c4; BYTE $0xf4 // vpdpbusd ymm6, ymm11, ymm12
+	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
 	VPSRLW       $0x04, Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y10, Y12, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y11, Y11
-	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y8
-	VPSHUFB      Y10, Y8, Y10
-	VPSHUFB      Y11, Y8, Y11
+	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 4(BX)(DI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xc8 // vpdpbusd ymm1, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe8 // vpdpbusd ymm5, ymm11, ymm8
@@ -1959,12 +1959,12 @@ mulInt8MXFP4N2AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
 	PREFETCHT0   4160(CX)
-	VMOVUPS      64(CX), Y8
-	VMOVUPS      96(CX), Y9
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
+	VMOVDQU      64(CX), Y8
+	VMOVDQU      96(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPSHUFB      Y10, Y12, Y10
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 8(BX)(DI*1), Y12
 	LONG $0x502dc2c4; BYTE $0xc4 // vpdpbusd ymm0, ymm10, ymm12
@@ -1972,13 +1972,13 @@ mulInt8MXFP4N2AVXVNNI_chunk:
 	VPBROADCASTD 8(SI)(DI*1), Y12
 	LONG $0x502dc2c4; BYTE $0xd4 // vpdpbusd ymm2, ymm10, ymm12
 	LONG $0x5025c2c4; BYTE $0xf4 // vpdpbusd ymm6, ymm11, ymm12
+	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
 	VPSRLW       $0x04, Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y10, Y12, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y11, Y11
-	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y8
-	VPSHUFB      Y10, Y8, Y10
-	VPSHUFB      Y11, Y8, Y11
+	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 12(BX)(DI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xc8 // vpdpbusd ymm1, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe8 // vpdpbusd ymm5, ymm11, ymm8
@@ -2085,12 +2085,12 @@ mulInt8MXFP4N3AVXVNNI_group:
 
 mulInt8MXFP4N3AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y6
-	VMOVUPS      32(CX), Y7
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y6, Y8
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y7, Y9
+	VMOVDQU      (CX), Y6
+	VMOVDQU      32(CX), Y7
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y10
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y6, Y8
 	VPSHUFB      Y8, Y10, Y8
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y7, Y9
 	VPSHUFB      Y9, Y10, Y9
 	VPBROADCASTD (BX)(R8*1), Y10
 	LONG $0x503dc2c4; BYTE $0xc2 // vpdpbusd ymm0, ymm8, ymm10
@@ -2101,13 +2101,13 @@ mulInt8MXFP4N3AVXVNNI_chunk:
 	VPBROADCASTD (DI)(R8*1), Y10
 	LONG $0x503dc2c4; BYTE $0xd2 // vpdpbusd ymm2, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xea // vpdpbusd ymm5, ymm9, ymm10
+	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y10
 	VPSRLW       $0x04, Y6, Y8
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y8
+	VPSHUFB      Y8, Y10, Y8
 	VPSRLW       $0x04, Y7, Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y9
-	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y6
-	VPSHUFB      Y8, Y6, Y8
-	VPSHUFB      Y9, Y6, Y9
+	VPSHUFB      Y9, Y10, Y9
 	VPBROADCASTD 4(BX)(R8*1), Y6
 	LONG $0x503de2c4; BYTE $0xc6 // vpdpbusd ymm0, ymm8, ymm6
 	LONG $0x5035e2c4; BYTE $0xde // vpdpbusd ymm3, ymm9, ymm6
@@ -2239,12 +2239,12 @@ mulInt8MXFP4N4AVXVNNI_group:
 
 mulInt8MXFP4N4AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
-	VMOVUPS      (CX), Y8
-	VMOVUPS      32(CX), Y9
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
-	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
+	VMOVDQU      (CX), Y8
+	VMOVDQU      32(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
 	VPSHUFB      Y10, Y12, Y10
+	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y9, Y11
 	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD (BX)(R9*1), Y12
 	LONG $0x502dc2c4; BYTE $0xc4 // vpdpbusd ymm0, ymm10, ymm12
@@ -2258,13 +2258,13 @@ mulInt8MXFP4N4AVXVNNI_chunk:
 	VPBROADCASTD (R8)(R9*1), Y12
 	LONG $0x502dc2c4; BYTE $0xdc // vpdpbusd ymm3, ymm10, ymm12
 	LONG $0x5025c2c4; BYTE $0xfc // vpdpbusd ymm7, ymm11, ymm12
+	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
 	VPSRLW       $0x04, Y8, Y10
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y10, Y10
+	VPSHUFB      Y10, Y12, Y10
 	VPSRLW       $0x04, Y9, Y11
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y11, Y11
-	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y8
-	VPSHUFB      Y10, Y8, Y10
-	VPSHUFB      Y11, Y8, Y11
+	VPSHUFB      Y11, Y12, Y11
 	VPBROADCASTD 4(BX)(R9*1), Y8
 	LONG $0x502dc2c4; BYTE $0xc0 // vpdpbusd ymm0, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe0 // vpdpbusd ymm4, ymm11, ymm8

@@ -82,6 +82,14 @@ func (g *generator) xor(a, b, dst reg.VecVirtual) {
 
 func (g *generator) load(from Op, v reg.VecVirtual) { VMOVUPS(from, v) }
 
+func (g *generator) loadInts(from Op, v reg.VecVirtual) {
+	if g.wide() {
+		VMOVDQU32(from, v)
+	} else {
+		VMOVDQU(from, v)
+	}
+}
+
 // table returns n 32-bit constants in memory. It makes each table once.
 func (g *generator) table(name string, n int, f func(i int) Constant) Mem {
 	if m, ok := g.data[name]; ok {

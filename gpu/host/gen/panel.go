@@ -297,12 +297,9 @@ func (p *product) int8s() {
 		}
 		p.chunks("_chunk", unroll, func(chunk int) {
 			p.ahead(chunk)
-			switch {
-			case p.wide():
-				p.dots512(chunk, &turn, sums)
-			case p.isa.Dots:
-				p.dotsVNNI(chunk, &turn, sums)
-			default:
+			if p.wide() || p.isa.Dots {
+				p.dots(chunk, &turn, sums)
+			} else {
 				p.dots2(chunk, sums)
 			}
 		})
@@ -323,25 +320,33 @@ func (p *product) maskOf(bits int) Mem {
 	return p.same("mask", 0x01010101*uint32(1<<bits-1))
 }
 
-// dots512 adds the products of a chunk.
-func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
+// dots adds the products of a chunk. Constants are in registers if there are enough of them.
+func (p *product) dots(chunk int, turn *int, sums [][][]reg.VecVirtual) {
+	var mask Op = p.maskOf(p.bits)
+	if p.mask != nil {
+		mask = p.mask
+	}
 	raw, codes := p.vecs(p.vectors), p.vecs(p.vectors)
 	for v := range raw {
-		VMOVDQU32(p.codes(v, chunk), raw[v])
+		p.loadInts(p.codes(v, chunk), raw[v])
 	}
 	for k := range 8 / p.bits {
+		table := p.table
+		if table == nil && !p.coding.Itself() {
+			table = p.keep(p.wholes())
+		}
 		for v := range raw {
 			switch {
 			case p.bits == 8:
 				codes[v] = raw[v]
 			case k == 0:
-				VPANDD(p.mask, raw[v], codes[v])
+				p.and(mask, raw[v], codes[v])
 			default:
 				VPSRLW(U8(k*p.bits), raw[v], codes[v])
-				VPANDD(p.mask, codes[v], codes[v])
+				p.and(mask, codes[v], codes[v])
 			}
-			if p.table != nil {
-				VPSHUFB(codes[v], p.table, codes[v])
+			if table != nil {
+				VPSHUFB(codes[v], table, codes[v])
 			}
 		}
 		for r := range p.n {
@@ -360,42 +365,7 @@ func (p *product) dots512(chunk int, turn *int, sums [][][]reg.VecVirtual) {
 	}
 }
 
-// dotsVNNI is dots512 for AVX-VNNI, whose constants stay in memory.
-func (p *product) dotsVNNI(chunk int, turn *int, sums [][][]reg.VecVirtual) {
-	raw, codes := p.vecs(p.vectors), p.vecs(p.vectors)
-	for v := range raw {
-		VMOVUPS(p.codes(v, chunk), raw[v])
-	}
-	for k := range 8 / p.bits {
-		for v := range raw {
-			switch {
-			case p.bits == 8:
-				codes[v] = raw[v]
-			case k == 0:
-				VPAND(p.maskOf(p.bits), raw[v], codes[v])
-			default:
-				VPSRLW(U8(k*p.bits), raw[v], codes[v])
-				VPAND(p.maskOf(p.bits), codes[v], codes[v])
-			}
-		}
-		if !p.coding.Itself() {
-			table := p.keep(p.wholes())
-			for _, c := range codes {
-				VPSHUFB(c, table, c)
-			}
-		}
-		for r := range p.n {
-			x := p.vec()
-			VPBROADCASTD(Mem{Base: p.x[r], Index: p.at, Scale: 1, Disp: chunk*p.perWord() + 4*k}, x)
-			for v := range codes {
-				VPDPBUSD(x, codes[v], sums[v][r][*turn%len(sums[v][r])])
-			}
-		}
-		*turn++
-	}
-}
-
-// dots2 is dots512 for AVX2, through sums of 16 bits. Those of 2- and 4-bit codes fit, being at
+// dots2 is dots for AVX2, through sums of 16 bits. Those of 2- and 4-bit codes fit, being at
 // most 15·127·2·2; 8-bit codes are split in two.
 func (p *product) dots2(chunk int, sums [][][]reg.VecVirtual) {
 	ones, sixteens, mask := p.same("pair", 0x00010001), p.same("pair", 0x00100010), p.maskOf(p.bits)
