@@ -38,7 +38,7 @@ func (t *attnTask) attendChosen(a *queries, kv *gpu.KV, l *chosenList, at, first
 			// Rows after the last are what was there before: their scores are not looked at.
 			a.transposeAll(a.kt, a.packed, attnBlock, a.dim, (n+a.lanes-1)/a.lanes*a.lanes, a.dim)
 		}
-		if !shared || a.group > 0 {
+		if !shared || a.group > 0 { // codes are no values
 			a.gather(kv, kv.VOffset, at, l, p, n)
 		}
 		a.weigh(p, n, &valueRows{block: a.packed, first: p, width: a.dim})

@@ -101,18 +101,16 @@ func (a *queries) transposeWords(j int, words []float32, stride, rows, most int)
 	a.transposeAll(a.kt[j:], words, attnBlock, stride/4, rows, a.dim/4)
 }
 
-// gatherCodes is loadKeys for n listed positions. Neighbours are copied together.
+// gatherCodes is loadKeys for n listed positions.
 func (a *queries) gatherCodes(kv *gpu.KV, at int, l *chosenList, p, n int) {
 	rows := bytesIn(a.packed)
-	for i := 0; i < n; {
-		from, run := l.run(p+i, n-i)
-		for ; run > 0; run, from, i = run-1, from+1, i+1 {
-			page, row := from/kv.PageRows, from%kv.PageRows
-			q, scales := codes(kv, page, kv.KOffset)
-			copy(rows[i*a.dim:(i+1)*a.dim], q[row*kv.Dim+at:])
-			for g := range a.groups() {
-				a.scales[g*attnBlock+i] = scales[(at/a.group+g)*kv.PageRows+row]
-			}
+	for i := range n {
+		position := l.at(p + i)
+		row := position % kv.PageRows
+		q, scales := codes(kv, position/kv.PageRows, kv.KOffset)
+		copy(rows[i*a.dim:(i+1)*a.dim], q[row*kv.Dim+at:])
+		for g := range a.groups() {
+			a.scales[g*attnBlock+i] = scales[(at/a.group+g)*kv.PageRows+row]
 		}
 	}
 	a.transposeWords(0, a.packed, a.dim, n, attnBlock)

@@ -85,6 +85,7 @@ func threadCounts() []int {
 // eachThreads runs a benchmark with one thread and with all.
 func eachThreads(b *testing.B, f func(b *testing.B, d *Device)) { eachThreadsOf(b, F32, f) }
 
+// eachThreadsOf is eachThreads for a kind of activations. MOEFLUX_CPU names the variant.
 func eachThreadsOf(b *testing.B, a Activations, f func(b *testing.B, d *Device)) {
 	for _, n := range threadCounts() {
 		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
