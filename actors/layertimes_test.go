@@ -64,7 +64,7 @@ func runLayers(t *testing.T, dev gpu.Device, model string, times bool) *layerRun
 // one after the other, in records and spans, and to compute the same bits as one that tells of
 // several at once.
 func checkLayerTimes(t *testing.T, dev gpu.Device) {
-	for _, model := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3BF16} {
+	for _, model := range []string{fixtures.Qwen35MoEQ4, fixtures.DeepseekV3Q4} {
 		t.Run(model, func(t *testing.T) {
 			together, each := runLayers(t, dev, model, false), runLayers(t, dev, model, true)
 			if !slices.Equal(together.logits, each.logits) {

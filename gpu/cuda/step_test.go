@@ -49,7 +49,39 @@ func (m *stepModel) matrix(rows, cols, bits int) gpu.Matrix {
 }
 
 func benchHostStep(b *testing.B, texts, positions int) {
-	f := newFake(b)
+	step := hostSteps(b, newFake(b), texts, positions)
+	for range 3 {
+		step()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "µs/step")
+	b.ReportMetric(0, "ns/op")
+}
+
+// TestStepsAreGraphs wants the launches of a step to be those of the step before, whatever has
+// grown: then they are a graph. Texts pass from chunk to chunk of positions, each at its own step.
+// Once scratch memory moves, as it doubles.
+func TestStepsAreGraphs(t *testing.T) {
+	f := newFake(t)
+	step := hostSteps(t, f, 8, 530)
+	for range 3 {
+		step()
+	}
+	single := f.counts["cuLaunchKernel"]
+	for range 200 {
+		step()
+	}
+	if n := f.counts["cuLaunchKernel"] - single; n > 20 {
+		t.Errorf("%d kernels of 200 steps were launched one by one", n)
+	}
+}
+
+// hostSteps returns what does one step of texts that each grow by a position: text t is t positions
+// behind the first.
+func hostSteps(b testing.TB, f *fake, texts, positions int) (step func()) {
 	f.total, f.idle = 8<<30, true
 	own, err := newBackend(Config{}, f.driver(), func(int) (*compiler, error) { return fakeCompiler(new(int)), nil })
 	must(b, err)
@@ -68,7 +100,7 @@ func benchHostStep(b *testing.B, texts, positions int) {
 	page := room(stepLayers * 2 * kv.PartBytes())
 	q, err := d.NewQueue()
 	must(b, err)
-	defer func() { must(b, q.Close()) }()
+	b.Cleanup(func() { must(b, q.Close()) })
 	done := make(chan error, 1)
 	c := new(gpu.Commands)
 	submit := func() {
@@ -90,7 +122,7 @@ func benchHostStep(b *testing.B, texts, positions int) {
 		segments[i] = make([]gpu.KVSegment, texts)
 	}
 	at, kept := positions, m.floats
-	step := func() {
+	return func() {
 		for t := range pages {
 			for pages[t].Len()*stepPage <= at {
 				pages[t] = pages[t].Append(page)
@@ -100,7 +132,7 @@ func benchHostStep(b *testing.B, texts, positions int) {
 			for t := range pages {
 				k := kv
 				k.Pages, k.KOffset, k.VOffset = pages[t], layer*2*kv.PartBytes(), (layer*2+1)*kv.PartBytes()
-				segments[layer][t] = gpu.KVSegment{Row: t, Rows: 1, Pos: at, KV: k}
+				segments[layer][t] = gpu.KVSegment{Row: t, Rows: 1, Pos: at - t, KV: k}
 			}
 			m.floats = kept
 			m.layer(c, segments[layer])
@@ -108,15 +140,6 @@ func benchHostStep(b *testing.B, texts, positions int) {
 		}
 		at++
 	}
-	for range 3 {
-		step()
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		step()
-	}
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N), "µs/step")
-	b.ReportMetric(0, "ns/op")
 }
 
 // layer encodes one layer as package dispatch does.

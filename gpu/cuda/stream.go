@@ -121,12 +121,17 @@ func (x *batch) keep(err error) error {
 	return err
 }
 
-// Launch keeps a launch back until something comes that is not a launch.
+// Launch keeps a launch back until something comes that is not a launch. The driver hears of none
+// but a batch's first.
 func (s *stream) Launch(p launch.Pipeline, l *launch.Launch) error {
-	x, err := s.record()
-	defer runtime.UnlockOSThread()
-	if err != nil {
-		return err
+	x := s.batch
+	if x == nil || x.err != nil {
+		var err error
+		x, err = s.record()
+		runtime.UnlockOSThread()
+		if err != nil {
+			return err
+		}
 	}
 	k := p.(*pipeline)
 	if len(l.Args) > maxArgs {

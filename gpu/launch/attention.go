@@ -205,14 +205,18 @@ func (a *attending) spansOf(rows []attentionRow, tiles []attentionTile) int {
 }
 
 // reserveParts takes scratch memory for the parts of n rows. Where there is one each it is not
-// looked at.
+// looked at. What lies first has room for a power of two of parts: the places stay while a sequence
+// grows, so that launches of one token are those of the next.
 func (a *attending) reserveParts(n, parts int) (sums, ml place) {
 	if parts == 1 {
 		n = 0
 	}
-	mark := a.at
-	sums = a.reserve(&mark, max(1, n*parts*a.Heads*a.valueDim))
-	return sums, a.reserve(&mark, max(1, n*parts*a.Heads*2))
+	mark, room := a.at, 1
+	for room < parts {
+		room *= 2
+	}
+	ml = a.reserve(&mark, max(1, n*room*a.Heads*2))
+	return a.reserve(&mark, max(1, n*parts*a.Heads*a.valueDim)), ml
 }
 
 // few encodes rows that have keys and values for themselves.
@@ -307,7 +311,7 @@ func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
 	}
 	spans, threads := p.per > 1, mergedChannels
 	if !spans {
-		threads *= 4
+		threads *= min(4, ceil(int(p.parts), attentionSpan)) // each quarter has every fourth span
 	}
 	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans), a.limbs[0].group, a.limbs[1].group)
 	a.tableAt(list)

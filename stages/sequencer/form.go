@@ -1,6 +1,9 @@
 package sequencer
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/schedule"
 )
@@ -24,11 +27,21 @@ func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*re
 	s := c.spare.step(len(c.flight.lanes), len(c.flight.ring))
 	s.head.Batch.Lane, s.head.ID, s.kind = lane, c.flight.last, kind
 	s.head.Batch.Urgent, s.head.Batch.Beside = kind == schedule.Decode, kind == schedule.Prompt && c.schedule.Decodes()
+	if kind == schedule.Decode && c.cfg.Resident {
+		bySequence(shares)
+	}
 	for _, sh := range shares {
 		c.addRows(s, sh.Request, sh.Rows)
 	}
 	c.noteStep(s)
 	return s
+}
+
+// bySequence sorts what a decode step takes by sequence, whoever came first: a device keeps page
+// tables and graphs of launches for sequences in their order, and those come with the next step,
+// too.
+func bySequence(shares []schedule.Share[*request]) {
+	slices.SortFunc(shares, func(a, b schedule.Share[*request]) int { return cmp.Compare(a.Request.seq.id, b.Request.seq.id) })
 }
 
 // addRows appends the next n tokens of r to the step.

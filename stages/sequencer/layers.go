@@ -66,14 +66,18 @@ func (c *Core) full(s *step) bool {
 	return r[schedule.Decode]+r[schedule.Prompt] == c.cfg.RingDepth
 }
 
-// togetherRows bounds the layers that begin together, in rows: a step that is given up ends what
-// has begun.
-const togetherRows = 64
+// pacing bounds the layers that begin together.
+type pacing struct {
+	// in rows: a step that is given up ends what has begun
+	rows int
+	// for each layer that has begun: they must be encoded before the device has done those
+	ahead int
+}
 
-// aheadLayers is how many layers begin for each that has begun. They must be encoded before the
-// device has done those: in a small model on the processor, encoding a layer takes a seventh of its
-// time.
-const aheadLayers = 3
+// In a small model on the processor, encoding a layer takes a seventh of its time. A GPU does in a
+// millisecond what a processor does in a tenth of a second, stands idle for 15 µs between two
+// submissions, and does a layer of one row in little more than it takes to encode it.
+var onProcessor, onGPU = pacing{rows: 64, ahead: 3}, pacing{rows: 512, ahead: 2}
 
 // together returns how many layers of a step begin with the next one and share its credit. Where
 // the host has no part in a layer, single layers would only cost messages. A step begins with one,
@@ -86,7 +90,11 @@ func (c *Core) together(s *step) int {
 		return 1
 	}
 	_, end := c.cfg.Borders.Range(c.cfg.Borders.Part(s.begun), c.cfg.Layers)
-	return min(max(1, aheadLayers*s.begun), max(1, togetherRows/len(s.head.Batch.Rows)), end-s.begun)
+	p := onGPU
+	if c.cfg.Preempts {
+		p = onProcessor
+	}
+	return min(max(1, p.ahead*s.begun), max(1, p.rows/len(s.head.Batch.Rows)), end-s.begun)
 }
 
 func (c *Core) layerSubmitted(m *stages.LayerSubmitted, out *stages.Outbox) error {

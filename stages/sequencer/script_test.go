@@ -14,7 +14,7 @@ func TestScripts(t *testing.T) {
 	stagetest.RunScripts(t, "testdata/*.txt", func(t *testing.T, a *stagetest.Args) stagetest.Scripted {
 		c := sequencer.New(sequencer.Config{
 			Layers: a.Int("layers", 1), Vocab: a.Int("vocab", 10),
-			Resident: a.Bool("resident"), PromptShare: 0.65, ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
+			Resident: a.Bool("resident"), Preempts: a.Bool("preempts"), PromptShare: 0.65, ChunkRows: a.Int("chunk", 8), RingDepth: a.Int("depth", 2), StepsInFlight: a.Int("steps", 1),
 			MaxPositions: a.Int("context", 100), PageRows: a.Int("pagerows", 4), StateBytes: int64(a.Int("memory", 1000)), Parks: a.Bool("parks"),
 			RecurrentBytes: int64(a.Int("recurrent", 0)), PageBytes: 10, Checkpoints: a.Int("checkpoints", 4), CheckpointBytes: int64(a.Int("budget", 1000)),
 			Window: a.Int("window", 0), WindowRows: a.Int("windowrows", 0), MaxSequences: a.Int("sequences", 0), MaxWaiting: a.Int("waiting", 100),
