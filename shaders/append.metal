@@ -12,8 +12,8 @@ struct AppendRow {
 };
 
 // Where the scales of a part of a page begin: after the codes of its rows of dim channels.
-inline device float* scales_of(device uchar* part, device const AppendRow& r, uint dim) {
-  return (device float*)(part + ((r.page_rows * dim + 63u) & ~63u));
+inline device float* scales_of(device uchar* part, uint page_rows, uint dim) {
+  return (device float*)(part + ((page_rows * dim + 63u) & ~63u));
 }
 
 // The bits of a group's largest magnitude, see gpu.Int8LeastBits.

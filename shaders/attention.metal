@@ -84,6 +84,24 @@ inline void load_values(device const Page* pages, device const uint* list, const
   }
 }
 
+#if KV8
+#define CHANNEL_BYTES 1u
+#else
+#define CHANNEL_BYTES 4u
+#endif
+#define LINE 128u  // bytes that a cache brings together
+// Has a position's keys and values brought to the cache that all share, of which this is one of
+// LANES lanes. Nothing is read: who writes some of it meanwhile is not missed.
+inline void prefetch_position(device const Page* pages, constant AttentionParams& p, uint page_rows, uint key_channel, uint value_channel,
+                              uint at, uint l) {
+  device const uchar* page = pages[at / page_rows].at;
+  const ulong slot = at % page_rows;
+  device const uchar* keys = page + p.keys + (slot * p.kv_dim + key_channel) * CHANNEL_BYTES;
+  device const uchar* values = page + p.values + (slot * p.v_dim + value_channel) * CHANNEL_BYTES;
+  for (uint i = l * LINE; i < HEAD_DIM * CHANNEL_BYTES; i += LANES * LINE) PREFETCH(keys + i);
+  for (uint i = l * LINE; i < VALUE_DIM * CHANNEL_BYTES; i += LANES * LINE) PREFETCH(values + i);
+}
+
 // Grid: (row, part); key-value heads times blocks. A row of one part is written to y[row, head,
 // VALUE_DIM], else the part's sums of values to parts[row of the launch, part, head, VALUE_DIM] and
 // its largest score and sum of weights to part_ml.
@@ -109,7 +127,7 @@ kernel void attention(device const float* q [[buffer(0)]],
   threadgroup float2 fs[HEADS];
   const uint r = group.x / p.parts, part = group.x % p.parts;
   device const AttentionRow& row = rows[r];
-  const uint pos = row.pos, page_rows = row.page_rows, chunks = pos / CHUNK + 1u;
+  const uint of = row.row, pos = row.pos, page_rows = row.page_rows, chunks = pos / CHUNK + 1u;
   const uint low = first_of(pos, p), part0 = low / (CHUNK * p.per);  // the first of both that the row looks at
   const uint c0 = max((part0 + part) * p.per, low / CHUNK), c1 = min((part0 + part + 1u) * p.per, chunks);
   const uint kv_head = group.y / p.blocks, block = group.y % p.blocks * HEADS;
@@ -119,14 +137,19 @@ kernel void attention(device const float* q [[buffer(0)]],
   // this thread's lane and position of a chunk's scores
   const uint l = tid % LANES, j = tid / LANES;
   device const Page* table = pages + row.pages;
-  device const uint* list = chosen + (ulong(row.row) * (p.heads / p.group) + kv_head) * p.budget;
+#if !CHOSEN
+  if (c0 < c1) prefetch_position(table, p, page_rows, key_channel, value_channel, max(min(c0 * CHUNK + j, pos), low), l);
+#endif
+  WAIT_FOR_EARLIER
+  LET_NEXT_COME  // not before: its threadgroups would take the place of ours
+  device const uint* list = chosen + (ulong(of) * (p.heads / p.group) + kv_head) * p.budget;
   Quad k[KEYS], v[PIECES * BROUGHT];
   float acc[ITEMS * WEIGHTS];
   if (c0 < c1) {
     load_keys(table, list, p, page_rows, key_channel, max(min(c0 * CHUNK + j, pos), low), l, k);
     load_values(table, list, p, page_rows, value_channel, c0 * CHUNK, low, pos, tid, v);
     for (uint i = tid; i < HEADS * QUADS; i += THREADS) {
-      qs[i] = load_query(q + ulong(row.row) * p.q_row + (head0 + min(i / QUADS, live - 1u)) * p.q_head, i % QUADS * 4u);
+      qs[i] = load_query(q + ulong(of) * p.q_row + (head0 + min(i / QUADS, live - 1u)) * p.q_head, i % QUADS * 4u);
     }
   }
   for (uint i = 0; i < ITEMS * WEIGHTS; i++) acc[i] = 0.0f;
@@ -218,7 +241,7 @@ kernel void attention(device const float* q [[buffer(0)]],
     if (channel < VALUE_DIM && vector < VECTORS && h < live && c0 < c1) {
       const float2 ml = fs[h];
       const ulong at = (ulong(r) * p.parts + part) * p.heads + head0 + h;
-      device float* to = whole ? y + (ulong(row.row) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
+      device float* to = whole ? y + (ulong(of) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
       to[channel] = whole ? acc[i] / ml.y * p.value_scale : acc[i];
       if (!whole && channel == 0u) part_ml[at] = ml;
     }
@@ -240,8 +263,8 @@ inline float2 factors(float start, float m_part, uint i, thread float& m) {
 }
 
 // Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and
-// there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks 4
-// threads share a channel, each has every fourth span. LIMBS and ROUNDED: the limbs of the result
+// there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks up to 4
+// threads share a channel, and each has a share of the spans. LIMBS and ROUNDED: the limbs of the result
 // are written, too, also those of rows that have one part and are in y already; without, their
 // parameters are any memory. Grid: heads times blocks of channels, rows.
 #define MERGED 128u
@@ -267,10 +290,13 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
 #if LIMBS || ROUNDED
   threadgroup float4 result[MERGED / 4u];
 #endif
+  LET_NEXT_COME
   device const AttentionRow& row = rows[group.y];
+  const uint of = row.row, pos = row.pos;
+  WAIT_FOR_EARLIER
   const uint head = group.x % p.heads, mine = tid % MERGED, channel = group.x / p.heads * MERGED + mine;
-  const uint size = CHUNK * p.per, low = first_of(row.pos, p);
-  const uint n = row.pos / size - low / size + 1u;  // parts of the row
+  const uint size = CHUNK * p.per, low = first_of(pos, p);
+  const uint n = pos / size - low / size + 1u;  // parts of the row
   const ulong first = ulong(group.y) * p.parts * p.heads + head;
   device const float* from = parts + first * VALUE_DIM + min(channel, uint(VALUE_DIM) - 1u);
   const uint i = lane % SPAN;
@@ -319,7 +345,7 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
   }
   l = state.l;
 #endif
-  device float* to = y + (ulong(row.row) * p.heads + head) * VALUE_DIM + min(channel, uint(VALUE_DIM) - 1u);
+  device float* to = y + (ulong(of) * p.heads + head) * VALUE_DIM + min(channel, uint(VALUE_DIM) - 1u);
   const float whole = n > 1u ? acc / l * p.value_scale : *to;
   const bool here = channel < VALUE_DIM && tid < MERGED;
   if (here && n > 1u) *to = whole;
@@ -328,7 +354,7 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (tid < 32u) {
     const uint first = group.x / p.heads * MERGED + 4u * lane;
-    const ulong vector = ulong(row.row) * p.heads + head;
+    const ulong vector = ulong(of) * p.heads + head;
     const uint last = min(first, uint(VALUE_DIM) - 1u);
 #if LIMBS
     store_limbs(limbs, limb_sums, vector * (VALUE_DIM / LIMBS) + last / LIMBS, result[lane], lane, first < VALUE_DIM);

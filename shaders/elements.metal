@@ -143,7 +143,7 @@ inline void append_group(device const float* x, device uchar* part, device const
   const RoundedGroup to = rounded_group(simd_max(most));
   device uchar* codes = part + r.slot * p.dim + g * p.group;
   for (uint i = lane; i < p.group; i += 32u) codes[i] = rounded(x[i], to);
-  if (lane == 0u) scales_of(part, r, p.dim)[g * r.page_rows + r.slot] = to.scale;
+  if (lane == 0u) scales_of(part, r.page_rows, p.dim)[g * r.page_rows + r.slot] = to.scale;
 }
 
 // The same with 8 bits. One simdgroup a group of channels; n counts groups of keys and, with

@@ -98,19 +98,19 @@ inline void rotated(constant HeadSet& s, uint lane, thread const float2* turns, 
 }
 
 // Writes n channels of the vector in h, whose first is channel first of a row of the cache.
-inline void kept(device uchar* part, device const AppendRow& r, constant HeadVectorsParams& p, uint first, uint lane, uint n,
+inline void kept(device uchar* part, uint slot, uint page_rows, constant HeadVectorsParams& p, uint first, uint lane, uint n,
                  threadgroup const float* h) {
 #if KV8
-  device uchar* codes = part + ulong(r.slot) * p.cache_dim + first;
+  device uchar* codes = part + ulong(slot) * p.cache_dim + first;
   for (uint from = 0; from < n; from += p.group) {
     uint most = 0u;
     for (uint i = lane; i < p.group; i += 32u) most = max(most, magnitude(h[from + i]));
     const RoundedGroup to = rounded_group(simd_max(most));
     for (uint i = lane; i < p.group; i += 32u) codes[from + i] = rounded(h[from + i], to);
-    if (lane == 0u) scales_of(part, r, p.cache_dim)[(first + from) / p.group * r.page_rows + r.slot] = to.scale;
+    if (lane == 0u) scales_of(part, page_rows, p.cache_dim)[(first + from) / p.group * page_rows + slot] = to.scale;
   }
 #else
-  device float* to = (device float*)part + ulong(r.slot) * p.cache_dim + first;
+  device float* to = (device float*)part + ulong(slot) * p.cache_dim + first;
   for (uint i = lane; i < n; i += 32u) to[i] = h[i];
 #endif
 }
@@ -124,6 +124,7 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
                          uint lane [[thread_index_in_simdgroup]],
                          uint sg [[simdgroup_index_in_threadgroup]]) {
   threadgroup float all[SIMDGROUPS][WIDTH];
+  LET_NEXT_COME
   const uint at = group * SIMDGROUPS + sg, v = min(at, p.vectors * p.rows - 1u), row = v / p.vectors;
   uint head = v % p.vectors, which = 0u;
   for (uint i = 0; i + 1u < SETS; i++) {
@@ -136,6 +137,15 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
   const bool live = at == v;
   device float* x = s.x + ulong(row) * s.row + ulong(head) * s.head;
   threadgroup float* h = all[sg];
+  device uchar* part = nullptr;
+  uint slot = 0u, page_rows = 0u;
+  if (s.part > 0u) {
+    device const AppendRow& r = rows[row];
+    part = s.part == 1u ? r.k : r.v;
+    slot = r.slot;
+    page_rows = r.page_rows;
+  }
+  WAIT_FOR_EARLIER
   float2 turns[PAIRS];
   load_turns(s, row, lane, turns);
   normalised(s, x, lane, h);
@@ -147,8 +157,6 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
       for (uint i = lane; i < s.dim; i += 32u) x[i] = h[i];
     }
     for (uint i = lane; i < s.copies; i += 32u) s.copy[ulong(row) * s.copy_row + ulong(head) * s.copy_head + i] = h[s.copied + i];
-    device const AppendRow& r = rows[row];
-    if (s.part == 1u) kept(r.k, r, p, head * s.head, lane, s.dim, h);
-    if (s.part == 2u) kept(r.v, r, p, head * s.head, lane, s.dim, h);
+    if (s.part > 0u) kept(part, slot, page_rows, p, head * s.head, lane, s.dim, h);
   }
 }

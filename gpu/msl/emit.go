@@ -51,12 +51,16 @@ func (t Target) prelude() string {
 	case CUDA:
 		return prelude("cuda.h")
 	case Emulator:
-		return prelude("emulator.h")
+		return inOrder + prelude("emulator.h")
 	case Lint:
-		return prelude("lint.h")
+		return inOrder + prelude("lint.h")
 	}
-	return "#include <metal_stdlib>\nusing namespace metal;\n"
+	return "#include <metal_stdlib>\nusing namespace metal;\n" + inOrder
 }
+
+// inOrder is what does nothing where a launch begins when those before it are over; cuda.h has its
+// own.
+const inOrder = "#define " + nextComes + "\n#define " + earlierOver + "\n#define PREFETCH(at) (void)(at)\n"
 
 // Emit writes the module for a target with one of its kernels; "" means all. defines are lines
 // "#define NAME value\n" that go before it.

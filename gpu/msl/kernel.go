@@ -89,10 +89,28 @@ func (k *Kernel) emitMetal(b *strings.Builder, t Target) {
 	}))
 }
 
-// emitCUDA writes the kernel with MSL_BEGIN, which cuda.h defines, before anything else.
+// What a kernel says if it does something before the launches before its own are over, instead of
+// beginning then: see docs/gpu.md.
+const nextComes, earlierOver = "LET_NEXT_COME", "WAIT_FOR_EARLIER"
+
+// count returns how often the body says a word.
+func (k *Kernel) count(word string) (n int) {
+	for _, t := range k.body {
+		if t.text == word {
+			n++
+		}
+	}
+	return n
+}
+
+// emitCUDA writes the kernel with MSL_BEGIN, which cuda.h defines, before anything else, unless it
+// begins in its own way.
 func (k *Kernel) emitCUDA(b *strings.Builder) {
 	var params []string
-	before := []string{"MSL_BEGIN"}
+	var before []string
+	if k.count(earlierOver) == 0 {
+		before = append(before, "MSL_BEGIN")
+	}
 	for _, a := range k.Args {
 		switch {
 		case a.Kind == Bytes:

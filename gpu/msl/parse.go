@@ -174,6 +174,9 @@ func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 	}
 	k.body, k.line = inside(ts, i), ts[i].line
 	p.checkBody(k)
+	if comes, over := k.count(nextComes), k.count(earlierOver); comes != over || comes > 1 {
+		p.fail(k.line, "kernel %s: %s and %s stand both once, or not at all", k.Name, nextComes, earlierOver)
+	}
 	return k, closing(ts, i)
 }
 

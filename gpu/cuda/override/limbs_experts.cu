@@ -3,6 +3,7 @@
 // at most XROWS pairs, 8, or 48 if they are STAGED, see staged.cu. BIASED: experts have biases.
 // CLAMPED: gates and ups are bounded, as in shaders/experts.metal. Grid: BLOCK_ROWS rows, jobs.
 #define KINDS (1 + GATED)
+#define EARLY 0
 #include "slices.cu"
 #if STAGED
 #include "staged.cu"

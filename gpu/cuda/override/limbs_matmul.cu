@@ -1,6 +1,7 @@
 // Y = X·Wᵀ + bias, XROWS rows of X a threadgroup: 1, 2, 4 or a multiple of 8. STAGED: see staged.cu.
 // Grid: BLOCK_ROWS rows of all parts, rows by XROWS.
 #define KINDS 1
+#define EARLY !STAGED
 #include "slices.cu"
 #if STAGED
 #include "staged.cu"
@@ -20,7 +21,11 @@ struct NextRows {
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_matmul(const float* x, const u8* limbs, const float2* sums, ALL_PARTS, MatMulParams p) {
   __shared__ float results[MEMORY];
+#if EARLY
+  let_next_come();
+#else
   begin();
+#endif
   const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, row = blockIdx.y * XROWS;
   THE_PART();
   const u32 first = (blockIdx.x - part.p.first) * BLOCK_ROWS;

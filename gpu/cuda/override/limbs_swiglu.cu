@@ -3,6 +3,7 @@
 // other the ups. Grid: tiles of a matrix, rows by XROWS: 1, 2, 4 or a multiple of 8.
 #define TILES 1
 #define KINDS 2
+#define EARLY 1
 #define RESIDENT 16
 #include "slices.cu"
 #include "product.cu"
@@ -11,7 +12,7 @@
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_swiglu(const float* x, const u8* limbs, const float2* sums, ALL_PARTS, float* y,
                                                                               MatMulParams p) {
   __shared__ float results[MEMORY];
-  begin();
+  let_next_come();
   const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, first = blockIdx.x * 16u, row = blockIdx.y * XROWS, rows_of_matrix = p.part[0].rows;
   const Weights w = warp < SLICES ? Weights{codes0, scales0, biases0} : Weights{codes1, scales1, biases1};
   Tile tiles[1] = {tile_of(w, first, rows_of_matrix, INPUTS, lane)};

@@ -6,6 +6,8 @@
 // for a group the other groups' columns are 0. More rows are C times 8: codes are loaded and taken
 // apart once for all.
 //
+// EARLY 1: the kernel has not waited for those before it, slice does.
+//
 // #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split
 // has made; XROWS, the most rows of a threadgroup.
 
@@ -99,6 +101,9 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
 #pragma unroll
     for (u32 m = 0; m < TILES; m++) load_codes(codes[m][i], tiles[m], i, i < left);
   }
+#if EARLY
+  wait_for_earlier();  // for rows; codes are on their way
+#endif
   Heights heights, later;
   load_heights<N>(heights, tiles, 0, left, lane);
   Limbs now, then;

@@ -1,14 +1,26 @@
 // What is said to the GPU in its own instructions. Tests on a processor put functions of their own
 // in its place (gpu/emu/testdata/override.h).
 
-// What every kernel does first: one of sm_90 and later may begin while those before it in a graph
-// still run. It lets the next one be set up, too, and waits: those before it are over then, with
-// all that they waited for themselves, and their results are visible. Parameters are not restricted
-// pointers: the compiler could read ahead of the wait.
-FN void begin() {
+// A kernel of sm_90 and later may begin while those before it in a graph still run. Behind
+// wait_for_earlier they are over, with all that they waited for themselves, and their results are
+// visible. let_next_come lets the next one be set up. Parameters are not restricted pointers: the
+// compiler could read ahead of the wait.
+FN void wait_for_earlier() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+FN void let_next_come() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// What a kernel does first, unless it has something to do before the wait: to read the codes of its
+// weights, which no kernel writes.
+FN void begin() {
+  let_next_come();
+  wait_for_earlier();
 }
 
 // Weights are read once: they are not to displace the inputs in the cache nearest to the cores.
