@@ -5,12 +5,11 @@ import "github.com/moeflux/moeflux-actor/stages"
 // picked counts the picks of one layer by expert.
 type picked struct {
 	all   []int // [experts], of the step
-	given []int // of those, by segments that are charged
-	mine  []int // of the segment that is being charged
+	given []int // of those, that are charged
 }
 
 func newPicked(experts int) picked {
-	return picked{make([]int, experts), make([]int, experts), make([]int, experts)}
+	return picked{make([]int, experts), make([]int, experts)}
 }
 
 // charge adds what the device has chosen in a step to the costs of its segments: each pick finds
@@ -25,7 +24,8 @@ func (c *Core) charge(b *stages.Batch, picks []int32) {
 				c.picked.all[e]++
 			}
 		}
-		for i, g := range b.Segments {
+		for i := range b.Segments {
+			g := &b.Segments[i]
 			c.chargeSegment(&b.Costs[i], layer[g.Row*k:(g.Row+g.Rows)*k])
 		}
 		for _, e := range layer {
@@ -39,16 +39,15 @@ func (c *Core) charge(b *stages.Batch, picks []int32) {
 func (c *Core) chargeSegment(to *stages.Cost, picks []int32) {
 	p, bytes := &c.picked, int64(c.cfg.RecordBytes)
 	for _, e := range picks {
-		if e >= 0 {
-			to.Hit++
-			p.mine[e]++
+		if e < 0 {
+			continue
 		}
-	}
-	for _, e := range picks {
-		if e >= 0 && p.mine[e] > 0 {
-			after := p.given[e] + p.mine[e]
-			to.SlotBytes += stages.Share(bytes, p.given[e], after, p.all[e])
-			p.given[e], p.mine[e] = after, 0
+		to.Hit++
+		if all := p.all[e]; all == 1 {
+			to.SlotBytes += bytes
+		} else {
+			to.SlotBytes += stages.Share(bytes, p.given[e], p.given[e]+1, all)
+			p.given[e]++
 		}
 	}
 }

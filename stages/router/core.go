@@ -39,7 +39,8 @@ type Core struct {
 	union   union
 	guesses []guess
 	mark    []bool  // [experts]; all false between calls
-	counts  []int32 // [experts]
+	counts  []int32 // [experts]; all 0 between calls
+	pasts   []*past // [segments] of the step that is counted
 }
 
 // past is what a sequence's last row picked.

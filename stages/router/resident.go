@@ -14,11 +14,18 @@ func (c *Core) stepRouted(m *stages.StepRouted, out *stages.Outbox) error {
 		return fmt.Errorf("router: %d picks of %v in %d layers from layer %d on, %d each", len(m.Picks), &m.Step, c.cfg.Layers, c.cfg.First, c.cfg.TopK)
 	}
 	n := len(m.Batch.Rows) * c.cfg.TopK
+	c.pasts = c.pasts[:0]
+	for i := range m.Batch.Segments {
+		p := c.pastOf(m.Batch.Segments[i].Seq)
+		p.step, p.layer = m.ID, c.cfg.Layers-1
+		c.pasts = append(c.pasts, p)
+	}
 	for layer, at := c.cfg.First, 0; layer < c.cfg.Layers; layer, at = layer+1, at+n {
 		c.countUses(m.ID, layer, m.Picks[at:at+n], out)
 		c.notePicks(m.Head(), layer, m.Picks[at:at+n], out)
-		for _, g := range m.Batch.Segments {
-			c.countSame(layer, m, g, m.Picks[at+g.Row*c.cfg.TopK:][:g.Rows*c.cfg.TopK])
+		for i, p := range c.pasts {
+			g := &m.Batch.Segments[i]
+			c.countSame(layer, p, m.Picks[at+g.Row*c.cfg.TopK:][:g.Rows*c.cfg.TopK])
 		}
 	}
 	return nil
@@ -28,7 +35,7 @@ func (c *Core) stepRouted(m *stages.StepRouted, out *stages.Outbox) error {
 func (c *Core) countUses(step stages.StepID, layer int, picks []int32, out *stages.Outbox) {
 	st := &c.layers[layer]
 	c.rows[layer] += int64(len(picks) / c.cfg.TopK)
-	clear(c.counts)
+	uses := &out.Records().Uses
 	for _, e := range picks {
 		if e >= 0 {
 			st.Uses[e]++
@@ -40,18 +47,17 @@ func (c *Core) countUses(step stages.StepID, layer int, picks []int32, out *stag
 			continue
 		}
 		st.Hits++
-		out.Records().Uses.Add(record.Use{
+		uses.Add(record.Use{
 			Step: uint64(step), AtNS: out.NowNS, Layer: int32(layer), Expert: e, Slot: -1, Rows: c.counts[e], Found: record.Resident,
 		})
 		c.counts[e] = 0
 	}
 }
 
-// countSame counts those picks of a segment's rows that the row before picked too, and keeps the
+// countSame counts those picks of a sequence's rows that the row before picked too, and keeps the
 // picks of the last row.
-func (c *Core) countSame(layer int, m *stages.StepRouted, g stages.Segment, picks []int32) {
+func (c *Core) countSame(layer int, p *past, picks []int32) {
 	k, st := c.cfg.TopK, &c.layers[layer]
-	p := c.pastOf(g.Seq)
 	before := p.picks[layer]
 	for ; len(picks) > 0; picks = picks[k:] {
 		now := picks[:k]
@@ -75,5 +81,4 @@ func (c *Core) countSame(layer int, m *stages.StepRouted, g stages.Segment, pick
 		before = now
 	}
 	p.picks[layer] = append(p.picks[layer][:0], before...)
-	p.step, p.layer = m.ID, layer
 }
