@@ -82,8 +82,8 @@ type Config struct {
 	// means auto. Wrong bytes are read once more; if they are still wrong the read fails. Mapped
 	// experts are not checked.
 	VerifyReads VerifyReads
-	// ChunkRows is the most rows of one step. 0 means 512. Larger chunks read each expert less
-	// often and cost scratch memory.
+	// ChunkRows is the most rows of one step. 0 means 512, and up to 2,048 on a GPU with much
+	// memory of its own. Larger chunks read each expert less often and cost scratch memory.
 	ChunkRows int
 	// WaveSlots is the most experts computed by one submission. 0 means 64, or all experts of a
 	// layer if fewer.

@@ -115,7 +115,7 @@ func (f *files) shape(m *model.Config, topK int) expertmem.Shape {
 func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error) {
 	i := Info{
 		Name: nameOf(cfg.Model), Arch: m.Arch, Device: cfg.Device.Name(), Tuned: cfg.Tuned,
-		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, 512),
+		WeightBytes: f.weightBytes, RingDepth: cmp.Or(cfg.RingDepth, 2), ChunkRows: cmp.Or(cfg.ChunkRows, chunkRows(m, f, mem)),
 		TopK: cmp.Or(cfg.ExpertsPerToken, m.NumExpertsPerTok), StateBytes: int64(dispatch.RecurrentBytes(m, cfg.kv(), pageRows)), ReadTimeout: cfg.ReadTimeout,
 		MaxSequences: cfg.MaxSequences, MaxWaiting: max(cmp.Or(cfg.MaxWaiting, 1024), 0),
 		Checkpoints: max(cmp.Or(cfg.Checkpoints, 4), 0), CheckpointMemory: cfg.CheckpointMemory, ParkedMemory: cfg.ParkedMemory, RecordMemory: max(cmp.Or(cfg.RecordMemory, record.DefaultBytes), 0), KVBytesPerPos: int64(dispatch.PageBytes(m, cfg.kv(), pageRows) / pageRows), KV: cfg.KV, Prefetch: cfg.Prefetch, Available: mem.Available, Reserve: expertmem.ReserveOf(mem.Available),
@@ -150,6 +150,18 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 		i.PrefetchLayers = cmp.Or(cfg.PrefetchLayers, 2)
 	}
 	return i, i.settleState(cfg, m, mem)
+}
+
+// chunkRows returns the most rows of a step where nobody has said it. A large GPU reads prompts
+// faster in larger steps, since an expert has more rows then. The size of its memory tells about
+// how fast it is: nobody is to wait long for a step that came before.
+func chunkRows(m *model.Config, f files, mem sysmem.Info) int {
+	const least, most, share = 512, 2048, 96
+	rows := least
+	for f.host > 0 && rows < most && dispatch.LaneBytes(m, m.NumExpertsPerTok, 2*rows, true) <= mem.Total/share {
+		rows *= 2
+	}
+	return rows
 }
 
 // settleExperts chooses how experts are read, the number of slots, and the size of waves.

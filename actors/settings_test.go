@@ -145,6 +145,32 @@ func TestSettleMaps(t *testing.T) {
 	}
 }
 
+// On a GPU with memory of its own the rows of a step follow from how much that is, and from how
+// much of it a row takes.
+func TestSettleChunkRows(t *testing.T) {
+	const gb = 1_000_000_000
+	for _, c := range []struct {
+		shape       string
+		host, total int64
+		rows, want  int
+	}{
+		{"qwen3-30b-a3b", 0, 141 * gb, 0, 512}, // the device computes in the host's memory
+		{"qwen3-30b-a3b", 100 * gb, 141 * gb, 0, 2048},
+		{"qwen3-30b-a3b", 100 * gb, 24 * gb, 0, 1024},
+		{"qwen3-30b-a3b", 100 * gb, 8 * gb, 0, 512},
+		{"qwen3.5-122b-a10b", 100 * gb, 80 * gb, 0, 2048},
+		{"qwen3-30b-a3b", 100 * gb, 141 * gb, 96, 96},
+	} {
+		p := shape(t, c.shape)
+		f := p.files
+		f.host = c.host
+		i, err := settle(Config{Device: namedDevice{}, ChunkRows: c.rows, ExpertMemory: 8 << 30}, p.cfg, f, sysmem.Info{Total: c.total, Available: 200 * gb})
+		if err != nil || i.ChunkRows != c.want {
+			t.Errorf("%s with %d bytes: %d rows a step, %v; want %d", c.shape, c.total, i.ChunkRows, err, c.want)
+		}
+	}
+}
+
 // Wishes go before what seems right.
 func TestSettleWishes(t *testing.T) {
 	const gb = 1_000_000_000

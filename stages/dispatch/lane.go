@@ -88,20 +88,55 @@ func newLane(cfg Config, parts []*part) (*lane, error) {
 
 // newBench makes the memory of a part. Rows have the same places in the memory of each.
 func newBench(cfg Config, p *part) (*bench, error) {
-	m, n := cfg.Model, cfg.ChunkRows
 	l := &bench{
 		kv: make([]fullSegments, p.model.Count(model.FullAttention)), windows: make([][]fullSegments, p.model.Count(model.WindowAttention)),
 		state:  make([][]gpu.StateSegment, 2*p.model.Count(model.LinearAttention)),
 		latent: make([]latentSegments, p.model.Count(model.LatentAttention)), index: make([]indexSegments, p.model.Indexers()),
 	}
-	chosen := n * cfg.TopK
-	if cfg.Resident {
+	all := l.rooms(cfg.Model, cfg.TopK, cfg.ChunkRows, cfg.Resident)
+	var err error
+	if l.buffer, err = p.dev.NewBuffer(4 * floatsOf(all)); err != nil {
+		return nil, err
+	}
+	at := gpu.View{Buf: l.buffer}
+	for _, v := range all {
+		*v.view = at
+		at = at.Floats(v.padded())
+	}
+	return l, nil
+}
+
+// room is a part of a bench's memory.
+type room struct {
+	view   *gpu.View
+	floats int
+}
+
+// padded is its float32s, in whole cache lines.
+func (r room) padded() int {
+	const line = 64 / 4
+	return (r.floats + line - 1) / line * line
+}
+
+func floatsOf(all []room) (n int) {
+	for _, r := range all {
+		n += r.padded()
+	}
+	return n
+}
+
+// LaneBytes returns how much memory of a device a step of so many rows has for itself.
+func LaneBytes(m *model.Config, topK, rows int, resident bool) int64 {
+	return 4 * int64(floatsOf(new(bench).rooms(m, topK, rows, resident)))
+}
+
+// rooms lists the memory of steps of n rows.
+func (l *bench) rooms(m *model.Config, topK, n int, resident bool) []room {
+	chosen := n * topK
+	if resident {
 		chosen *= max(1, len(m.MoELayers()))
 	}
-	views := []struct {
-		view   *gpu.View
-		floats int
-	}{
+	return []room{
 		{&l.hidden, n * m.HiddenSize},
 		{&l.normed, n * m.HiddenSize},
 		{&l.mixed, n * m.HiddenSize},
@@ -113,8 +148,8 @@ func newBench(cfg Config, p *part) (*bench, error) {
 		{&l.shared, n * m.HiddenSize},
 		{&l.sharedGate, n},
 		{&l.sharedScratch, n * 2 * max(m.SharedExpertIntermediateSize, m.IntermediateSize)},
-		{&l.routed, n * cfg.TopK * m.HiddenSize},
-		{&l.expertScratch, n * cfg.TopK * 2 * m.MoEIntermediateSize},
+		{&l.routed, n * topK * m.HiddenSize},
+		{&l.expertScratch, n * topK * 2 * m.MoEIntermediateSize},
 		{&l.chosen, chosen},
 		{&l.chosenWeights, chosen},
 		{&l.positions, n * m.IndexLists() * m.IndexTopK},
@@ -124,21 +159,6 @@ func newBench(cfg Config, p *part) (*bench, error) {
 		{&l.bestTokens, headRows * stages.BestOf(m.VocabSize)},
 		{&l.bestStats, headRows * 2},
 	}
-	const line = 64 / 4 // floats of a cache line
-	total := 0
-	for _, v := range views {
-		total += (v.floats + line - 1) / line * line
-	}
-	var err error
-	if l.buffer, err = p.dev.NewBuffer(total * 4); err != nil {
-		return nil, err
-	}
-	at := gpu.View{Buf: l.buffer}
-	for _, v := range views {
-		*v.view = at
-		at = at.Floats((v.floats + line - 1) / line * line)
-	}
-	return l, nil
 }
 
 func (l *lane) release() {
