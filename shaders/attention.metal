@@ -263,10 +263,10 @@ inline float2 factors(float start, float m_part, uint i, thread float& m) {
 }
 
 // Merges the parts of rows that have more than one. SPANS: a part is a span, else a chunk, and
-// there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks up to 4
-// threads share a channel, and each has a share of the spans. LIMBS and ROUNDED: the limbs of the result
-// are written, too, also those of rows that have one part and are in y already; without, their
-// parameters are any memory. Grid: heads times blocks of channels, rows.
+// there are at most MOST_SPANS spans. MERGED channels of a head are a threadgroup's; with chunks up
+// to 4 threads share a channel, and each has a share of the spans. LIMBS and ROUNDED: the limbs of
+// the result are written, too, also those of rows that have one part and are in y already; without,
+// their parameters are any memory. Grid: heads times blocks of channels, rows.
 #define MERGED 128u
 #define MOST_SPANS 24u
 [[max_total_threads_per_threadgroup(512)]]

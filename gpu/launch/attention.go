@@ -311,7 +311,7 @@ func (a *attending) merge(list, n int, p attentionParams, sums, ml place) {
 	}
 	spans, threads := p.per > 1, mergedChannels
 	if !spans {
-		threads *= min(4, ceil(int(p.parts), attentionSpan)) // each quarter has every fourth span
+		threads *= min(4, ceil(int(p.parts), attentionSpan)) // a channel's share the spans
 	}
 	a.begin(a.op, "attention_merge", a.HeadDim, a.valueDim, flag(spans), a.limbs[0].group, a.limbs[1].group)
 	a.tableAt(list)
