@@ -152,9 +152,9 @@ func settle(cfg Config, m *model.Config, f files, mem sysmem.Info) (Info, error)
 	return i, i.settleState(cfg, m, mem)
 }
 
-// chunkRows returns the most rows of a step where nobody has said it. A large GPU reads prompts
-// faster in larger steps, since an expert has more rows then. The size of its memory tells about
-// how fast it is: nobody is to wait long for a step that came before.
+// chunkRows returns the default of ChunkRows. A large GPU reads prompts faster in larger steps, as
+// each expert then has more rows. Memory stands for speed: on a small GPU, other requests would
+// wait too long for a large step to end.
 func chunkRows(m *model.Config, f files, mem sysmem.Info) int {
 	const least, most, share = 512, 2048, 96
 	rows := least

@@ -145,8 +145,7 @@ func TestSettleMaps(t *testing.T) {
 	}
 }
 
-// On a GPU with memory of its own the rows of a step follow from how much that is, and from how
-// much of it a row takes.
+// The default rows of a step depend on how much memory a GPU has and on how much a row takes.
 func TestSettleChunkRows(t *testing.T) {
 	const gb = 1_000_000_000
 	for _, c := range []struct {
@@ -156,6 +155,7 @@ func TestSettleChunkRows(t *testing.T) {
 	}{
 		{"qwen3-30b-a3b", 0, 141 * gb, 0, 512}, // the device computes in the host's memory
 		{"qwen3-30b-a3b", 100 * gb, 141 * gb, 0, 2048},
+		{"qwen3-30b-a3b", 100 * gb, 48 * gb, 0, 2048},
 		{"qwen3-30b-a3b", 100 * gb, 24 * gb, 0, 1024},
 		{"qwen3-30b-a3b", 100 * gb, 8 * gb, 0, 512},
 		{"qwen3.5-122b-a10b", 100 * gb, 80 * gb, 0, 2048},

@@ -89,9 +89,9 @@ inline void load_values(device const Page* pages, device const uint* list, const
 #else
 #define CHANNEL_BYTES 4u
 #endif
-#define LINE 128u  // bytes that a cache brings together
-// Has a position's keys and values brought to the cache that all share, of which this is one of
-// LANES lanes. Nothing is read: who writes some of it meanwhile is not missed.
+#define LINE 128u  // bytes of a cache line
+// Prefetches a position's keys and values into the L2 cache; l is one of LANES lanes. Later reads
+// still see what earlier launches write.
 inline void prefetch_position(device const Page* pages, constant AttentionParams& p, uint page_rows, uint key_channel, uint value_channel,
                               uint at, uint l) {
   device const uchar* page = pages[at / page_rows].at;
@@ -140,8 +140,8 @@ kernel void attention(device const float* q [[buffer(0)]],
 #if !CHOSEN
   if (c0 < c1) prefetch_position(table, p, page_rows, key_channel, value_channel, max(min(c0 * CHUNK + j, pos), low), l);
 #endif
-  WAIT_FOR_EARLIER
-  LET_NEXT_COME  // not before: its threadgroups would take the place of ours
+  WAIT_PREREQUISITES
+  LAUNCH_DEPENDENTS  // late: its threadgroups would take processors from these
   device const uint* list = chosen + (ulong(of) * (p.heads / p.group) + kv_head) * p.budget;
   Quad k[KEYS], v[PIECES * BROUGHT];
   float acc[ITEMS * WEIGHTS];
@@ -290,10 +290,10 @@ kernel void attention_merge(device const AttentionRow* rows [[buffer(0)]],
 #if LIMBS || ROUNDED
   threadgroup float4 result[MERGED / 4u];
 #endif
-  LET_NEXT_COME
+  LAUNCH_DEPENDENTS
   device const AttentionRow& row = rows[group.y];
   const uint of = row.row, pos = row.pos;
-  WAIT_FOR_EARLIER
+  WAIT_PREREQUISITES
   const uint head = group.x % p.heads, mine = tid % MERGED, channel = group.x / p.heads * MERGED + mine;
   const uint size = CHUNK * p.per, low = first_of(pos, p);
   const uint n = pos / size - low / size + 1u;  // parts of the row

@@ -124,7 +124,7 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
                          uint lane [[thread_index_in_simdgroup]],
                          uint sg [[simdgroup_index_in_threadgroup]]) {
   threadgroup float all[SIMDGROUPS][WIDTH];
-  LET_NEXT_COME
+  LAUNCH_DEPENDENTS
   const uint at = group * SIMDGROUPS + sg, v = min(at, p.vectors * p.rows - 1u), row = v / p.vectors;
   uint head = v % p.vectors, which = 0u;
   for (uint i = 0; i + 1u < SETS; i++) {
@@ -145,7 +145,7 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
     slot = r.slot;
     page_rows = r.page_rows;
   }
-  WAIT_FOR_EARLIER
+  WAIT_PREREQUISITES
   float2 turns[PAIRS];
   load_turns(s, row, lane, turns);
   normalised(s, x, lane, h);

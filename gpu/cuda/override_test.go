@@ -28,17 +28,17 @@ func TestOverrideSource(t *testing.T) {
 }
 
 // Every kernel of override/ begins with begin, before it reads any memory: it may run while those
-// before it do. One that is EARLY lets the next come, and waits when the codes of its weights are
-// on their way.
+// before it do. An EARLY one lets the next kernel start, and waits once its first codes are being
+// loaded.
 func TestOverridesWait(t *testing.T) {
-	first := regexp.MustCompile(`^[^{]*\{\n(  __shared__ [^;\n]*;\n)?(  begin\(\);\n|#if EARLY\n  let_next_come\(\);\n#else\n  begin\(\);\n#endif\n|  let_next_come\(\);\n)`)
+	first := regexp.MustCompile(`^[^{]*\{\n(  __shared__ [^;\n]*;\n)?(  begin\(\);\n|#if EARLY\n  launch_dependents\(\);\n#else\n  begin\(\);\n#endif\n|  launch_dependents\(\);\n)`)
 	product, err := overrides.ReadFile("override/product.cu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := regexp.MustCompile(`load_codes\(codes\[m\]\[i\], tiles\[m\], i, i < left\);\n  \}\n#if EARLY\n  wait_for_earlier\(\);[^\n]*\n#endif\n`)
+	waits := regexp.MustCompile(`load_codes\(codes\[m\]\[i\], tiles\[m\], i, i < left\);\n  \}\n#if EARLY\n  wait_prerequisites\(\);[^\n]*\n#endif\n`)
 	if !waits.Match(product) {
-		t.Error("product.cu: an early kernel does not wait behind the codes that it loads first")
+		t.Error("product.cu: an early kernel does not wait right after it loads the first codes")
 	}
 	files, err := overrides.ReadDir("override")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestOverridesWait(t *testing.T) {
 		for _, kernel := range strings.Split(string(text), "__global__")[1:] {
 			n++
 			early := strings.Contains(string(text), "#define EARLY 1") || strings.Contains(string(text), "#define EARLY !STAGED")
-			if m := first.FindString(kernel); m == "" || strings.Contains(m, "let_next_come") != early || strings.Contains(kernel, "__restrict__") {
+			if m := first.FindString(kernel); m == "" || strings.Contains(m, "launch_dependents") != early || strings.Contains(kernel, "__restrict__") {
 				t.Errorf("%s: a kernel does not wait before all else, or its pointers are restricted", f.Name())
 			}
 		}

@@ -61,9 +61,8 @@ func benchHostStep(b *testing.B, texts, positions int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// TestStepsAreGraphs wants the launches of a step to be those of the step before, whatever has
-// grown: then they are a graph. Texts pass from chunk to chunk of positions, each at its own step.
-// Once scratch memory moves, as it doubles.
+// TestStepsAreGraphs wants steps of growing texts to be launched as graphs. The texts enter new
+// chunks of positions at different steps. Scratch memory moves once, when it doubles.
 func TestStepsAreGraphs(t *testing.T) {
 	f := newFake(t)
 	step := hostSteps(t, f, 8, 530)
@@ -79,8 +78,8 @@ func TestStepsAreGraphs(t *testing.T) {
 	}
 }
 
-// hostSteps returns what does one step of texts that each grow by a position: text t is t positions
-// behind the first.
+// hostSteps returns a function that runs one step, in which each text grows by a position. Text t
+// starts at position positions-t.
 func hostSteps(b testing.TB, f *fake, texts, positions int) (step func()) {
 	f.total, f.idle = 8<<30, true
 	own, err := newBackend(Config{}, f.driver(), func(int) (*compiler, error) { return fakeCompiler(new(int)), nil })

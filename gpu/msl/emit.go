@@ -58,9 +58,8 @@ func (t Target) prelude() string {
 	return "#include <metal_stdlib>\nusing namespace metal;\n" + inOrder
 }
 
-// inOrder is what does nothing where a launch begins when those before it are over; cuda.h has its
-// own.
-const inOrder = "#define " + nextComes + "\n#define " + earlierOver + "\n#define PREFETCH(at) (void)(at)\n"
+// inOrder defines the statements as nothing, for targets whose launches start one after the other.
+const inOrder = "#define " + launchDependents + "\n#define " + waitPrerequisites + "\n#define PREFETCH(at) (void)(at)\n"
 
 // Emit writes the module for a target with one of its kernels; "" means all. defines are lines
 // "#define NAME value\n" that go before it.

@@ -89,11 +89,10 @@ func (k *Kernel) emitMetal(b *strings.Builder, t Target) {
 	}))
 }
 
-// What a kernel says if it does something before the launches before its own are over, instead of
-// beginning then: see docs/gpu.md.
-const nextComes, earlierOver = "LET_NEXT_COME", "WAIT_FOR_EARLIER"
+// Statements of a kernel that starts work before earlier launches have ended: see docs/gpu.md.
+const launchDependents, waitPrerequisites = "LAUNCH_DEPENDENTS", "WAIT_PREREQUISITES"
 
-// count returns how often the body says a word.
+// count returns how often a word is in the body.
 func (k *Kernel) count(word string) (n int) {
 	for _, t := range k.body {
 		if t.text == word {
@@ -103,12 +102,12 @@ func (k *Kernel) count(word string) (n int) {
 	return n
 }
 
-// emitCUDA writes the kernel with MSL_BEGIN, which cuda.h defines, before anything else, unless it
-// begins in its own way.
+// emitCUDA writes the kernel. MSL_BEGIN, which cuda.h defines, comes first, unless the kernel has
+// the two statements itself.
 func (k *Kernel) emitCUDA(b *strings.Builder) {
 	var params []string
 	var before []string
-	if k.count(earlierOver) == 0 {
+	if k.count(waitPrerequisites) == 0 {
 		before = append(before, "MSL_BEGIN")
 	}
 	for _, a := range k.Args {

@@ -59,8 +59,8 @@ func TestSubset(t *testing.T) {
 		"not void":            {"kernel void", "kernel int", "kernel void name"},
 		"two kernels":         {"inline", "kernel void k() {}\ninline", "a second kernel k"},
 		"open brace":          {"twice(x, i);\n}", "twice(x, i);\n", "inside brackets"},
-		"waits alone":         {"if (i < n)", "WAIT_FOR_EARLIER if (i < n)", "LET_NEXT_COME and WAIT_FOR_EARLIER stand both once"},
-		"waits twice":         {"if (i < n)", "LET_NEXT_COME LET_NEXT_COME WAIT_FOR_EARLIER WAIT_FOR_EARLIER if (i < n)", "stand both once"},
+		"waits alone":         {"if (i < n)", "WAIT_PREREQUISITES if (i < n)", "use LAUNCH_DEPENDENTS and WAIT_PREREQUISITES once each"},
+		"waits twice":         {"if (i < n)", "LAUNCH_DEPENDENTS LAUNCH_DEPENDENTS WAIT_PREREQUISITES WAIT_PREREQUISITES if (i < n)", "once each, or neither"},
 		"closing brace":       {"inline", "}\ninline", "closes nothing"},
 	} {
 		src := strings.Replace(good, c.old, c.new, 1)
@@ -118,7 +118,7 @@ kernel void k(device const float* x [[buffer(0)]], constant Params& p [[buffer(1
   s[0][lane] = TABLE[0];
   y[0] = first(s[0]);
 }
-kernel void other(device float* y [[buffer(0)]]) { LET_NEXT_COME PREFETCH(y); WAIT_FOR_EARLIER y[0] = 1.0f; }
+kernel void other(device float* y [[buffer(0)]]) { LAUNCH_DEPENDENTS PREFETCH(y); WAIT_PREREQUISITES y[0] = 1.0f; }
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -145,10 +145,10 @@ kernel void other(device float* y [[buffer(0)]]) { LET_NEXT_COME PREFETCH(y); WA
 	if !strings.Contains(m.Emit(CUDA, "", ""), "void other") {
 		t.Error("without a name not all kernels are written")
 	}
-	// a kernel that begins in its own way
-	for target, want := range map[Target]string{CUDA: "#define WAIT_FOR_EARLIER asm volatile", Metal: "#define WAIT_FOR_EARLIER\n", Emulator: "#define WAIT_FOR_EARLIER\n"} {
+	// a kernel with the two statements
+	for target, want := range map[Target]string{CUDA: "#define WAIT_PREREQUISITES asm volatile", Metal: "#define WAIT_PREREQUISITES\n", Emulator: "#define WAIT_PREREQUISITES\n"} {
 		got := m.Emit(target, "other", "")
-		if _, body, _ := strings.Cut(got, "void other"); !strings.Contains(got, want) || strings.Contains(body, "MSL_BEGIN") || !strings.Contains(body, "LET_NEXT_COME PREFETCH(y); WAIT_FOR_EARLIER y[0]") {
+		if _, body, _ := strings.Cut(got, "void other"); !strings.Contains(got, want) || strings.Contains(body, "MSL_BEGIN") || !strings.Contains(body, "LAUNCH_DEPENDENTS PREFETCH(y); WAIT_PREREQUISITES y[0]") {
 			t.Errorf("target %d: no %q, or another body in\n%s", target, want, body)
 		}
 	}

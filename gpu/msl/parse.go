@@ -174,8 +174,8 @@ func (p *parser) kernel(ts []tok, i int) (*Kernel, int) {
 	}
 	k.body, k.line = inside(ts, i), ts[i].line
 	p.checkBody(k)
-	if comes, over := k.count(nextComes), k.count(earlierOver); comes != over || comes > 1 {
-		p.fail(k.line, "kernel %s: %s and %s stand both once, or not at all", k.Name, nextComes, earlierOver)
+	if comes, over := k.count(launchDependents), k.count(waitPrerequisites); comes != over || comes > 1 {
+		p.fail(k.line, "kernel %s: use %s and %s once each, or neither", k.Name, launchDependents, waitPrerequisites)
 	}
 	return k, closing(ts, i)
 }

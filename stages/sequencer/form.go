@@ -37,9 +37,8 @@ func (c *Core) newStep(lane int, kind schedule.Kind, shares []schedule.Share[*re
 	return s
 }
 
-// bySequence sorts what a decode step takes by sequence, whoever came first: a device keeps page
-// tables and graphs of launches for sequences in their order, and those come with the next step,
-// too.
+// bySequence sorts the rows of a decode step by sequence, so that consecutive steps have them in
+// the same order: a device keeps page tables and graphs of launches for that order.
 func bySequence(shares []schedule.Share[*request]) {
 	slices.SortFunc(shares, func(a, b schedule.Share[*request]) int { return cmp.Compare(a.Request.seq.id, b.Request.seq.id) })
 }

@@ -70,7 +70,7 @@ func (c *Core) full(s *step) bool {
 type pacing struct {
 	// in rows: a step that is given up ends what has begun
 	rows int
-	// for each layer that has begun: they must be encoded before the device has done those
+	// for each layer that has begun: the device must not finish those before the next are encoded
 	ahead int
 }
 

@@ -22,7 +22,7 @@ struct NextRows {
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_matmul(const float* x, const u8* limbs, const float2* sums, ALL_PARTS, MatMulParams p) {
   __shared__ float results[MEMORY];
 #if EARLY
-  let_next_come();
+  launch_dependents();
 #else
   begin();
 #endif

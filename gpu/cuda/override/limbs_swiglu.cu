@@ -12,7 +12,7 @@
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_swiglu(const float* x, const u8* limbs, const float2* sums, ALL_PARTS, float* y,
                                                                               MatMulParams p) {
   __shared__ float results[MEMORY];
-  let_next_come();
+  launch_dependents();
   const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, first = blockIdx.x * 16u, row = blockIdx.y * XROWS, rows_of_matrix = p.part[0].rows;
   const Weights w = warp < SLICES ? Weights{codes0, scales0, biases0} : Weights{codes1, scales1, biases1};
   Tile tiles[1] = {tile_of(w, first, rows_of_matrix, INPUTS, lane)};

@@ -6,7 +6,7 @@
 // for a group the other groups' columns are 0. More rows are C times 8: codes are loaded and taken
 // apart once for all.
 //
-// EARLY 1: the kernel has not waited for those before it, slice does.
+// EARLY 1: slice waits for earlier kernels, once the first codes are being loaded.
 //
 // #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split
 // has made; XROWS, the most rows of a threadgroup.
@@ -102,7 +102,7 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
     for (u32 m = 0; m < TILES; m++) load_codes(codes[m][i], tiles[m], i, i < left);
   }
 #if EARLY
-  wait_for_earlier();  // for rows; codes are on their way
+  wait_prerequisites();  // before rows are read
 #endif
   Heights heights, later;
   load_heights<N>(heights, tiles, 0, left, lane);

@@ -1,26 +1,25 @@
 // What is said to the GPU in its own instructions. Tests on a processor put functions of their own
 // in its place (gpu/emu/testdata/override.h).
 
-// A kernel of sm_90 and later may begin while those before it in a graph still run. Behind
-// wait_for_earlier they are over, with all that they waited for themselves, and their results are
-// visible. let_next_come lets the next one be set up. Parameters are not restricted pointers: the
-// compiler could read ahead of the wait.
-FN void wait_for_earlier() {
+// A kernel of sm_90 and later may start while earlier kernels of its graph still run.
+// wait_prerequisites returns when they have ended, with all that they waited for, and their results
+// are visible. launch_dependents lets the next kernel start. Parameters are not restricted
+// pointers: the compiler could move reads ahead of the wait.
+FN void wait_prerequisites() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-FN void let_next_come() {
+FN void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// What a kernel does first, unless it has something to do before the wait: to read the codes of its
-// weights, which no kernel writes.
+// Begins a kernel that does nothing before its wait.
 FN void begin() {
-  let_next_come();
-  wait_for_earlier();
+  launch_dependents();
+  wait_prerequisites();
 }
 
 // Weights are read once: they are not to displace the inputs in the cache nearest to the cores.

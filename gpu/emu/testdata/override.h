@@ -42,8 +42,8 @@ static __thread void* msl_own;
   T(&name)[n] = *(T(*)[n])msl_own
 
 MSL_FN void begin() {}
-MSL_FN void wait_for_earlier() {}
-MSL_FN void let_next_come() {}
+MSL_FN void wait_prerequisites() {}
+MSL_FN void launch_dependents() {}
 MSL_FN unsigned load1(const unsigned* p, bool there) { return there ? *p : 0; }
 MSL_FN uint2 load2(const unsigned* p, bool there) { return there ? *(const uint2*)p : make_uint2(0, 0); }
 MSL_FN void copy16(void* to, const void* from) { __builtin_memcpy(to, from, 16); }
