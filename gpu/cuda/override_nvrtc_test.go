@@ -29,8 +29,9 @@ func limbKernels() (all []launch.Kernel) {
 					if group != 64 || wide == 0 { // the compiler takes seconds for one
 						continue
 					}
-					add("limbs_experts", c, "#define XROWS 8\n#define TILES 1\n#define STAGED 0\n#define SPLIT %d\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH %d\n",
-						layout, 1-wide, layout, 1-layout, wide*2)
+					gated := bits / 4 % 2
+					add("limbs_experts", c, "#define XROWS 8\n#define TILES %d\n#define STAGED 0\n#define SPLIT %d\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH %d\n",
+						1+max(gated, layout), layout, gated, layout, 1-layout, 2*(1-gated))
 					add("limbs_experts", c, "#define XROWS 48\n#define TILES 2\n#define STAGED 1\n#define SPLIT 1\n#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH 0\n", wide, 1-layout, 2*layout)
 				}
 			}

@@ -53,10 +53,11 @@ func (x *encoder) others(c *limbChoice) (all []limbShape) {
 	case "limbs_swiglu":
 		all = x.d.limits.limbShapes(c.tiles, 2*limbFew, c.made)
 	default:
-		if c.wanted.xrows == limbFew { // else no other kernel takes as many pairs
-			other := c.wanted
-			other.split = !other.split
-			all = append(all, other)
+		if c.wanted.staged { // no other kernel takes as many pairs
+			break
+		}
+		for _, split := range [...]bool{c.wanted.split, !c.wanted.split} {
+			all = append(all, limbShape{xrows: limbFew, tiles: 2, split: split})
 		}
 	}
 	return slices.DeleteFunc(all, func(s limbShape) bool { return s == c.wanted })

@@ -114,13 +114,13 @@ type limbShape struct {
 // stagedWarps is the warps of a threadgroup whose rows are staged.
 const stagedWarps = 4
 
-// group is how large a threadgroup is for so many matrices whose inputs have a number of slices:
-// its warps, and the rows of each matrix that it has.
+// group is how large a threadgroup is for so many matrices, which share its tiles, and whose inputs
+// have a number of slices: its warps, and the rows of each matrix that it has.
 func (s *limbShape) group(matrices, slices int) (warps, rows int) {
 	if s.staged {
-		return stagedWarps, s.tiles * limbTile * stagedWarps / matrices
+		return stagedWarps, stagedWarps * s.tiles * limbTile / matrices
 	}
-	return slices * matrices, s.tiles * limbTile
+	return slices, s.tiles * limbTile / matrices
 }
 
 // limbShape returns the shape for a number of rows and of tiles of 16 rows of the matrix. If there
@@ -137,6 +137,15 @@ func (l limits) limbShape(rows, tiles int, made bool) limbShape {
 		s.xrows = 16
 	}
 	return s
+}
+
+// expertShape returns the shape for jobs of experts, of which each takes so many warps that have
+// one tile each. Up to 8 rows that are not made into limbs each warp makes of its own.
+func (l limits) expertShape(b *expertBatch, gated bool, warps int, made bool) limbShape {
+	if b.xrows > limbFew {
+		return limbShape{xrows: limbJob, tiles: 2, staged: true, split: true}
+	}
+	return limbShape{xrows: limbFew, tiles: 1 + flag(gated || warps*b.n > l.expertWarps), split: made || b.o.Rows > limbFew}
 }
 
 // limbMatMuls multiplies the same rows by up to 4 matrices of one format.
@@ -202,11 +211,8 @@ func (x *encoder) limbParams(all []*gpu.MatMul, each int) (groups int) {
 // limbExperts launches a product of experts' jobs. r has all rows that there may be.
 func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.Format, r limbRows, out gpu.View, p expertParams) {
 	d, cols := x.limbFormat(f, b.wide[which], false), int(p.wCols)
-	made := x.findLimbs(&r, cols, d)
-	wanted := limbShape{xrows: limbFew, tiles: 1, split: made || b.o.Rows > 2}
-	if b.xrows > limbFew {
-		wanted = limbShape{xrows: limbJob, tiles: 2, staged: true, split: true}
-	}
+	made, slices := x.findLimbs(&r, cols, d), limbSlices(f, cols)
+	wanted := x.d.limits.expertShape(b, gated, ceil(int(p.wRows), limbTile)*slices, made)
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols, more: [4]int{flag(gated), b.biased, b.clamped, which},
 		rows: b.xrows, wanted: wanted, made: made})
 	if s.split && !made {
@@ -217,6 +223,6 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 	x.limbRows(&r)
 	x.views(out)
 	constants(x, p)
-	warps, rows := s.group(1+flag(gated), limbSlices(f, cols)) // the gates' and the ups'
+	warps, rows := s.group(1+flag(gated), slices) // the gates' and the ups'
 	x.end(32*warps, ceil(int(p.wRows), rows), b.n)
 }

@@ -150,7 +150,7 @@ func TestLimbExperts(t *testing.T) {
 		jobs           int
 	}{
 		{1, p4, p4, p4, "[expert_jobs limbs_experts 8 limbs_experts 8]", 1},
-		{5, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]", 2},
+		{5, p4, p4, p4, "[expert_jobs limbs_experts 8 limbs_experts 8]", 2},
 		{70, p4, p4, p4, "[expert_jobs limbs_split limbs_experts 48 limbs_split limbs_experts 48]", 2},
 		{2, p4, q8, p4, "[expert_jobs limbs_experts 8 limbs_experts 8 experts_swiglu 1 limbs_experts 8]", 2},
 		{70, p4, p4, quant.Format{}, "[expert_jobs limbs_split limbs_experts 8 experts_product 8]", 9},
@@ -210,7 +210,7 @@ func TestSplitOnceForExperts(t *testing.T) {
 	}{
 		"shared":        {group: 64, rows: 9, want: "[limbs_split limbs_matmul 16 route_jobs limbs_experts 8 limbs_split limbs_experts 8]"},
 		"40 rows":       {group: 64, rows: 40, want: "[limbs_split limbs_matmul 32 route expert_jobs limbs_experts 48 limbs_split limbs_experts 48]"},
-		"few rows":      {group: 64, rows: 4, want: "[limbs_matmul 4 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
+		"few rows":      {group: 64, rows: 4, want: "[limbs_matmul 4 route_jobs limbs_experts 8 limbs_experts 8]"},
 		"another group": {group: 32, rows: 9, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
 		"other rows":    {group: 64, rows: 9, other: true, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},
 		"written over":  {group: 64, rows: 9, over: true, want: "[limbs_split limbs_matmul 16 route_jobs limbs_split limbs_experts 8 limbs_split limbs_experts 8]"},

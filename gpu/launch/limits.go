@@ -25,12 +25,15 @@ type limits struct {
 	// stagedTiles: with more tiles of matrices times 32 rows than this there are enough
 	// threadgroups whose warps do not share the inputs of a tile.
 	stagedTiles int
+	// expertWarps: with more warps of experts' products than this, each with a tile, a warp has
+	// two.
+	expertWarps int
 }
 
 // limitsOf returns the limits of a GPU with n processors: they grow with it.
 func limitsOf(n int) limits {
 	of := func(measured int) int { return max(1, (measured*n+measuredProcessors/2)/measuredProcessors) }
-	return limits{enoughSpans: of(224), fewGroups: of(112), wideTiles: of(400), stagedTiles: of(1056)}
+	return limits{enoughSpans: of(224), fewGroups: of(112), wideTiles: of(400), stagedTiles: of(1056), expertWarps: of(2112)}
 }
 
 // limitsFor returns the limits of a back end's device.

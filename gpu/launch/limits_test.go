@@ -14,13 +14,13 @@ func TestLimits(t *testing.T) {
 		processors int
 		want       limits
 	}{
-		{1, limits{2, 1, 3, 8}},
-		{82, limits{139, 70, 248, 656}},    // an RTX 3090
-		{108, limits{183, 92, 327, 864}},   // an A100
-		{128, limits{217, 109, 388, 1024}}, // an RTX 4090
-		{132, limits{224, 112, 400, 1056}}, // an H200
-		{148, limits{251, 126, 448, 1184}}, // a B200
-		{170, limits{288, 144, 515, 1360}}, // an RTX 5090
+		{1, limits{2, 1, 3, 8, 16}},
+		{82, limits{139, 70, 248, 656, 1312}},    // an RTX 3090
+		{108, limits{183, 92, 327, 864, 1728}},   // an A100
+		{128, limits{217, 109, 388, 1024, 2048}}, // an RTX 4090
+		{132, limits{224, 112, 400, 1056, 2112}}, // an H200
+		{148, limits{251, 126, 448, 1184, 2368}}, // a B200
+		{170, limits{288, 144, 515, 1360, 2720}}, // an RTX 5090
 	} {
 		if got := limitsOf(c.processors); got != c.want {
 			t.Errorf("%d processors: %v, want %v", c.processors, got, c.want)
@@ -28,6 +28,31 @@ func TestLimits(t *testing.T) {
 	}
 	if got, want := limitsFor(struct{ Backend }{}), limitsOf(132); got != want {
 		t.Errorf("a back end that does not know its size: %v, want %v", got, want)
+	}
+}
+
+// A warp has a gate's and an up's tile; of another matrix it has two from when on there are more
+// warps than the GPU holds.
+func TestExpertShape(t *testing.T) {
+	l := limitsOf(132)
+	for _, c := range []struct {
+		rows, xrows, jobs int
+		gated, made       bool
+		warps             int // of a job
+		want              limbShape
+	}{
+		{1, 1, 8, true, true, 192, limbShape{xrows: 8, tiles: 2, split: true}},
+		{1, 1, 8, false, false, 256, limbShape{xrows: 8, tiles: 1}},
+		{2, 2, 16, false, false, 256, limbShape{xrows: 8, tiles: 2}},
+		{2, 2, 16, false, false, 128, limbShape{xrows: 8, tiles: 1}},
+		{8, 8, 64, false, false, 256, limbShape{xrows: 8, tiles: 2}},
+		{9, 8, 72, false, false, 256, limbShape{xrows: 8, tiles: 2, split: true}},
+		{512, 48, 213, true, true, 192, limbShape{xrows: 48, tiles: 2, staged: true, split: true}},
+	} {
+		b := expertBatch{o: &gpu.Experts{Rows: c.rows}, jobTables: jobTables{n: c.jobs, xrows: c.xrows}}
+		if got := l.expertShape(&b, c.gated, c.warps, c.made); got != c.want {
+			t.Errorf("%d rows, %d jobs of %d warps, gated %t: %+v, want %+v", c.rows, c.jobs, c.warps, c.gated, got, c.want)
+		}
 	}
 }
 

@@ -1,16 +1,18 @@
-// GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x), the first half of the warps has the gates, the
-// other the ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups, 2 the downs. Jobs have
-// at most XROWS pairs, 8, or 48 if they are STAGED, see staged.cu. BIASED: experts have biases.
-// CLAMPED: gates and ups are bounded, as in shaders/experts.metal. Grid: BLOCK_ROWS rows, jobs.
-#define KINDS (1 + GATED)
+// GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x): half of a threadgroup's tiles are the gates', the
+// others the same rows of the ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups, 2 the
+// downs. Jobs have at most XROWS pairs, 8, or 48 if they are STAGED, see staged.cu. BIASED:
+// experts have biases. CLAMPED: gates and ups are bounded, as in shaders/experts.metal. Grid:
+// MATRIX_ROWS rows, jobs.
 #define EARLY 0
 #include "slices.cu"
 #if STAGED
 #include "staged.cu"
 #else
-#define RESIDENT 24
+#define KINDS 1
+#define RESIDENT 16
 #include "product.cu"
 #endif
+#define MATRIX_ROWS (BLOCK_ROWS / (1 + GATED))  // of each matrix, a threadgroup's
 
 // The two factors of a gated unit, see gpu.Clamp: CLAMPED 1 bounds gates before their activation, 2
 // after it. What is above the limit is compared, so that a NaN stays one.
@@ -34,28 +36,33 @@ FN float up_factor(float u, const ExpertParams& p) {
 #endif
 }
 
-// The tiles of a warp: of the first half of the warps the gates', of the other the ups'.
+// The tiles of a warp.
 FN void tiles_of(Tile (&tiles)[TILES], const ExpertWeights& e, const ExpertParams& p) {
-  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, first = blockIdx.x * BLOCK_ROWS + (STAGED ? warp % (WARPS / KINDS) * TILES * 16u : 0u);
-#if GATED
-  const Weights& w = warp < WARPS / 2 ? e.gate : e.up;
-#else
-  const Weights& w = WHICH == 0 ? e.gate : WHICH == 1 ? e.up : e.down;
-#endif
+  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5;
 #pragma unroll
-  for (u32 m = 0; m < TILES; m++) tiles[m] = tile_of(w, first + 16u * m, p.w_rows, INPUTS, lane);
+  for (u32 m = 0; m < TILES; m++) {
+    const u32 at = 16u * ((STAGED ? warp * TILES : 0u) + m);  // among the threadgroup's
+#if GATED
+    const Weights& w = at < MATRIX_ROWS ? e.gate : e.up;
+#else
+    const Weights& w = WHICH == 0 ? e.gate : WHICH == 1 ? e.up : e.down;
+#endif
+    tiles[m] = tile_of(w, blockIdx.x * MATRIX_ROWS + at % MATRIX_ROWS, p.w_rows, INPUTS, lane);
+  }
 }
 
 // Writes what product left for the first so many pairs of a job.
 FN void store_job(const float* memory, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, u32 most, float* y, const ExpertParams& p) {
-  for (u32 i = threadIdx.x; i < most * BLOCK_ROWS; i += 32u * WARPS) {
-    const u32 at = i % BLOCK_ROWS, o = blockIdx.x * BLOCK_ROWS + at, v = i / BLOCK_ROWS;
+  for (u32 i = threadIdx.x; i < most * MATRIX_ROWS; i += 32u * WARPS) {
+    const u32 at = i % MATRIX_ROWS, o = blockIdx.x * MATRIX_ROWS + at, v = i / MATRIX_ROWS;
     if (o >= p.w_rows || v >= job.count) continue;
-    float r = result(memory, 0, v, at);
-#if BIASED && GATED
-    r = gate_factor(r + e.gate_bias[o], p) * up_factor(result(memory, 1, v, at) + e.up_bias[o], p);
-#elif GATED
-    r = gate_factor(r, p) * up_factor(result(memory, 1, v, at), p);
+    float r = result(memory, v, at);
+#if GATED
+    float up = result(memory, v, MATRIX_ROWS + at);
+#if BIASED
+    r += e.gate_bias[o], up += e.up_bias[o];
+#endif
+    r = gate_factor(r, p) * up_factor(up, p);
 #elif BIASED
     r += (WHICH == 0 ? e.gate_bias : WHICH == 1 ? e.up_bias : e.down_bias)[o];
 #endif
@@ -83,7 +90,7 @@ FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const 
 // A job of at most N·C pairs.
 template <int N, int C>
 FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const u32* pairs, const Rows& all, float* y, const ExpertParams& p) {
-  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5;
+  const u32 lane = threadIdx.x & 31u;
   Tile tiles[TILES];
   tiles_of(tiles, e, p);
   Rows rows[C];
@@ -92,7 +99,7 @@ FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const 
     const u64 mine = pairs[job.first + min(8u * c + (lane >> 2) % N, job.count - 1u)] / p.divide;
     rows[c] = Rows{all.x + mine * p.x_stride, all.limbs + mine * GROUPS * RECORD, all.sums + mine * GROUPS};
   }
-  product<N, C>(part, tiles, rows, warp % SLICES);
+  product<N, C>(part, tiles, rows);
   store_job(part, e, job, pairs, N * C, y, p);
 }
 #endif

@@ -1,11 +1,11 @@
 // Y = X·Wᵀ + bias, XROWS rows of X a threadgroup: 1, 2, 4 or a multiple of 8. STAGED: see staged.cu.
 // Grid: BLOCK_ROWS rows of all parts, rows by XROWS.
-#define KINDS 1
 #define EARLY !STAGED
 #include "slices.cu"
 #if STAGED
 #include "staged.cu"
 #else
+#define KINDS 1
 #define RESIDENT (XROWS > 16 ? 8 : 16)
 #include "product.cu"
 #endif
@@ -42,10 +42,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_matmul(co
     const u32 mine = min(row + c * 8u + (lane >> 2) % n, p.rows - 1u);
     rows[c] = Rows{x + (u64)mine * p.x_stride, limbs + (u64)mine * GROUPS * RECORD, sums + (u64)mine * GROUPS};
   }
-  product<n, XROWS / n>(results, tiles, rows, warp);
+  product<n, XROWS / n>(results, tiles, rows);
 #endif
   for (u32 i = threadIdx.x; i < XROWS * BLOCK_ROWS; i += 32u * WARPS) {
     const u32 at = i % BLOCK_ROWS, o = first + at, r = row + i / BLOCK_ROWS;
-    if (o < part.p.rows && r < p.rows) store(part, r, o, result(results, 0, i / BLOCK_ROWS, at));
+    if (o < part.p.rows && r < p.rows) store(part, r, o, result(results, i / BLOCK_ROWS, at));
   }
 }

@@ -23,11 +23,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_swiglu(co
     const u32 mine = min(row + c * 8u + (lane >> 2) % n, p.rows - 1u);
     rows[c] = Rows{x + (u64)mine * p.x_stride, limbs + (u64)mine * GROUPS * RECORD, sums + (u64)mine * GROUPS};
   }
-  product<n, XROWS / n>(results, tiles, rows, warp % SLICES);
+  product<n, XROWS / n>(results, tiles, rows);
   for (u32 i = threadIdx.x; i < XROWS * 16u; i += 32u * WARPS) {
     const u32 o = first + i % 16u, r = row + i / 16u;
     if (o < rows_of_matrix && r < p.rows) {
-      const float gate = result(results, 0, i / 16u, i % 16u), up = result(results, 1, i / 16u, i % 16u);
+      const float gate = result(results, i / 16u, i % 16u), up = result(results, i / 16u, 16u + i % 16u);
       y0[(u64)r * p.part[0].y_stride + o] = gate;
       y1[(u64)r * p.part[1].y_stride + o] = up;
       y[(u64)r * rows_of_matrix + o] = silu(gate) * up;

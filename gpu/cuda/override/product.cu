@@ -1,5 +1,5 @@
 // Products of tiles of matrices with rows. A warp has TILES tiles of 16 rows of a matrix in one
-// slice of their inputs, a threadgroup of WARPS warps all slices.
+// slice of their inputs, a threadgroup of WARPS warps all slices, of KINDS times TILES tiles.
 //
 // A tensor core instruction multiplies 8 columns. With N < 8 rows of X they are N rows in each of
 // 8/N groups, so that a pass takes 8/N groups and converts, scales and adds up once; in the pass
@@ -11,8 +11,8 @@
 // #define lines: SPLIT 0 makes limbs of float32 rows in each warp, 1 reads those that limbs_split
 // has made; XROWS, the most rows of a threadgroup.
 
-#define WARPS (SLICES * KINDS)  // KINDS of matrices
-#define BLOCK_ROWS (TILES * 16)
+#define WARPS (SLICES * KINDS)
+#define BLOCK_ROWS (KINDS * TILES * 16)
 
 // How many groups ahead of those that are multiplied a tile's codes are loaded, and how many warps
 // are to share a processor: what registers hold keeps memory at work. docs/experiments.md has the
@@ -156,8 +156,8 @@ FN void slice(float (&acc)[C][TILES][2][2], Tile (&tiles)[TILES], Rows (&rows)[C
 #define PART (XROWS * TILES * 16)
 #define MEMORY (WARPS * PART)  // floats that a threadgroup needs
 template <int N, int C>
-FN void product(float* part, Tile (&tiles)[TILES], Rows (&rows)[C], u32 slice_of_warp) {
-  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3u, first = slice_of_warp * EACH;
+FN void product(float* part, Tile (&tiles)[TILES], Rows (&rows)[C]) {
+  const u32 lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3u, first = warp % SLICES * EACH;
   float acc[C][TILES][2][2];
 #pragma unroll
   for (u32 m = 0; m < TILES; m++) advance(tiles[m], first);
@@ -188,9 +188,10 @@ FN void product(float* part, Tile (&tiles)[TILES], Rows (&rows)[C], u32 slice_of
   __syncthreads();
 }
 
-// The sum of the slices that product left for row v of X and row o, below BLOCK_ROWS, of a matrix.
-FN float result(const float* part, u32 kind, u32 v, u32 o) {
-  const float* at = part + kind * SLICES * PART + v * BLOCK_ROWS + o;
+// The sum of the slices that product left for row v of X and row o, below BLOCK_ROWS, of the tiles.
+FN float result(const float* part, u32 v, u32 o) {
+  const u32 of_warp = TILES * 16;
+  const float* at = part + o / of_warp * SLICES * PART + v * of_warp + o % of_warp;
   float sum = at[0];
   for (u32 k = 1; k < SLICES; k++) sum += at[k * PART];
   return sum;

@@ -9,8 +9,8 @@
 #define WARPS 4
 #define RESIDENT 12
 
-// Rows of the matrix that a threadgroup has, and how many floats a warp leaves.
-#define BLOCK_ROWS (WARPS / KINDS * TILES * 16)
+// Rows that a threadgroup's tiles have, and how many floats a warp leaves.
+#define BLOCK_ROWS (WARPS * TILES * 16)
 #define PART (XROWS * TILES * 16)
 
 // A stage has the limbs of a group of the rows, and 2^e or s, and n, of each. MEMORY is the floats
@@ -151,8 +151,8 @@ FN void product(float* memory, Tile (&tiles)[TILES], const Rows& x, const At& at
   __syncthreads();
 }
 
-// What product left for row v of X and row o, below BLOCK_ROWS, of a matrix.
-FN float result(const float* memory, u32 kind, u32 v, u32 o) {
+// What product left for row v of X and row o, below BLOCK_ROWS, of the tiles.
+FN float result(const float* memory, u32 v, u32 o) {
   const u32 of_warp = TILES * 16;
-  return memory[(kind * (WARPS / KINDS) + o / of_warp) * PART + v * of_warp + o % of_warp];
+  return memory[o / of_warp * PART + v * of_warp + o % of_warp];
 }
