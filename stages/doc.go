@@ -147,7 +147,7 @@
 // to 9 are one submission: mixer, router, choice, experts and sum. Router and expert-IO get no
 // message, a wave carries no slots, and one BeginLayer begins several layers, which share a credit
 // (BeginLayer.More). The picks come down with the logits and go to the router for its figures
-// (StepRouted). A dense layer is one submission in any engine.
+// (StepRouted, and CountPicks if there are many). A dense layer is one submission in any engine.
 //
 // # A prompt
 //
@@ -203,6 +203,7 @@
 //	SlotsReleased      combine -> expert-IO    the slots come home; from dispatch if the step failed
 //	LayerRetired       combine -> sequencer    which layers
 //	StepRouted         dispatch -> router      resident only: all picks of a step, which pass on
+//	CountPicks         router -> router        resident only: count the next piece of them
 //	ReadLogits         sequencer -> dispatch   asks for the end of a step
 //	LogitsReady        dispatch -> sequencer   logits and what else the batch wants; all pass on
 //

@@ -70,6 +70,7 @@ const (
 	KindSlotsReleased
 	KindLayerRetired
 	KindStepRouted
+	KindCountPicks
 	KindReadLogits
 	KindLogitsReady
 	KindStepFailed
@@ -138,6 +139,7 @@ var blanks = [NumKinds]Message{
 	KindSlotsReleased:        (*SlotsReleased)(nil),
 	KindLayerRetired:         (*LayerRetired)(nil),
 	KindStepRouted:           (*StepRouted)(nil),
+	KindCountPicks:           (*CountPicks)(nil),
 	KindReadLogits:           (*ReadLogits)(nil),
 	KindLogitsReady:          (*LogitsReady)(nil),
 	KindStepFailed:           (*StepFailed)(nil),

@@ -19,6 +19,7 @@ type Spent struct {
 	releases  free[SlotsReleased]
 	retired   free[LayerRetired]
 	routings  free[StepRouted]
+	counts    free[CountPicks]
 	reads     free[ReadLogits]
 	lingers   free[LingerOver]
 	logits    free[LogitsReady]
@@ -138,6 +139,9 @@ func (s *Spent) StepRouted(step Step, n int) *StepRouted {
 	}
 	return m
 }
+
+// CountPicks returns a message.
+func (s *Spent) CountPicks() *CountPicks { return s.counts.take() }
 
 // ReadLogits returns a message.
 func (s *Spent) ReadLogits(step Step) *ReadLogits {

@@ -293,6 +293,27 @@ func (m *StepRouted) spend(s *Spent) {
 	s.routings.put(m)
 }
 
+// Take exchanges m's content with that of another message, so that a stage may keep it for longer
+// than it handles the message.
+func (m *StepRouted) Take(from *StepRouted) {
+	own := from.Batch == &from.batch
+	m.Step, m.Picks, from.Picks, m.batch, from.batch = from.Step, from.Picks, m.Picks, from.batch, m.batch
+	if own {
+		m.Batch = &m.batch
+	}
+}
+
+// CountPicks has the router go on counting what came with the last StepRouted. Router to router:
+// steps of many rows are counted in pieces, between which callers' messages are handled.
+type CountPicks struct{ Outside }
+
+func (*CountPicks) MessageKind() Kind { return KindCountPicks }
+
+func (m *CountPicks) spend(s *Spent) {
+	*m = CountPicks{}
+	s.counts.put(m)
+}
+
 // ReadLogits asks for the end of a step: final norm, head, and what the batch wants collected.
 // Sequencer to dispatch, after the last LayerSubmitted.
 type ReadLogits struct{ Step }

@@ -34,13 +34,13 @@ type Core struct {
 	open  []*prediction // for layers that are not routed yet
 	spare []*prediction
 
-	layers  []stages.LayerStats // the fields that are the router's
-	rows    []int64             // [layers], rows that were routed
-	union   union
-	guesses []guess
-	mark    []bool  // [experts]; all false between calls
-	counts  []int32 // [experts]; all 0 between calls
-	pasts   []*past // [segments] of the step that is counted
+	layers   []stages.LayerStats // the fields that are the router's
+	rows     []int64             // [layers], rows that were routed
+	union    union
+	guesses  []guess
+	mark     []bool  // [experts]; all false between calls
+	counts   []int32 // [experts]; all 0 between calls
+	counting counting
 }
 
 // past is what a sequence's last row picked.
@@ -58,7 +58,7 @@ func New(cfg Config) *Core {
 	c := &Core{
 		cfg: cfg, rule: chooser{Rule: cfg.Rule}, past: make(map[stages.SeqID]*past), layers: make([]stages.LayerStats, cfg.Layers),
 		rows: make([]int64, cfg.Layers), union: newUnion(cfg.Experts), mark: make([]bool, cfg.Experts), counts: make([]int32, cfg.Experts),
-		last: newLastToken(cfg.Layers, cfg.TopK),
+		last: newLastToken(cfg.Layers, cfg.TopK), counting: counting{layer: cfg.Layers},
 	}
 	for i := range c.layers {
 		c.layers[i].Uses = make([]int64, cfg.Experts)
@@ -75,6 +75,11 @@ func New(cfg Config) *Core {
 
 // Step handles one message.
 func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
+	if _, more := in.(*stages.CountPicks); more {
+		c.countPicks(out)
+		return nil
+	}
+	c.finish(out)
 	switch m := in.(type) {
 	case *stages.BeginLayer:
 		return c.beginLayer(m, out)

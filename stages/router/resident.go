@@ -7,28 +7,70 @@ import (
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
+// picksAtOnce is how many picks are counted before other messages get their turn, unless a layer
+// has more: some ten microseconds.
+const picksAtOnce = 512
+
+// counting is a step that the device has routed by itself and that is being counted.
+type counting struct {
+	stages.StepRouted
+	layer int     // the next one; none is left from Config.Layers on
+	pasts []*past // of its segments
+}
+
 // stepRouted counts what the device has routed by itself. Every expert is in memory then, so each
 // use is a hit and nothing need be predicted.
+//
+// The step's callers have just been answered, and the next step waits for what they send. So a
+// large step is counted in pieces. Whatever else the router is told comes after the whole step, see
+// finish.
 func (c *Core) stepRouted(m *stages.StepRouted, out *stages.Outbox) error {
 	if m.Batch == nil || len(m.Picks) != (c.cfg.Layers-c.cfg.First)*len(m.Batch.Rows)*c.cfg.TopK {
 		return fmt.Errorf("router: %d picks of %v in %d layers from layer %d on, %d each", len(m.Picks), &m.Step, c.cfg.Layers, c.cfg.First, c.cfg.TopK)
 	}
-	n := len(m.Batch.Rows) * c.cfg.TopK
-	c.pasts = c.pasts[:0]
-	for i := range m.Batch.Segments {
-		p := c.pastOf(m.Batch.Segments[i].Seq)
-		p.step, p.layer = m.ID, c.cfg.Layers-1
-		c.pasts = append(c.pasts, p)
+	now := &c.counting
+	now.Take(m)
+	now.layer, now.pasts = c.cfg.First, now.pasts[:0]
+	for i := range now.Batch.Segments {
+		p := c.pastOf(now.Batch.Segments[i].Seq)
+		p.step, p.layer = now.ID, c.cfg.Layers-1
+		now.pasts = append(now.pasts, p)
 	}
-	for layer, at := c.cfg.First, 0; layer < c.cfg.Layers; layer, at = layer+1, at+n {
-		c.countUses(m.ID, layer, m.Picks[at:at+n], out)
-		c.notePicks(m.Head(), layer, m.Picks[at:at+n], out)
-		for i, p := range c.pasts {
-			g := &m.Batch.Segments[i]
-			c.countSame(layer, p, m.Picks[at+g.Row*c.cfg.TopK:][:g.Rows*c.cfg.TopK])
-		}
-	}
+	c.countPicks(out)
 	return nil
+}
+
+// countPicks counts a piece of the step, and asks to be called again if there is more.
+func (c *Core) countPicks(out *stages.Outbox) {
+	for picks := 0; c.counting.layer < c.cfg.Layers; {
+		if picks >= picksAtOnce {
+			out.Send(stages.Router, out.Spent().CountPicks())
+			return
+		}
+		picks += c.countLayer(out)
+	}
+}
+
+// finish counts what is left of the step.
+func (c *Core) finish(out *stages.Outbox) {
+	for c.counting.layer < c.cfg.Layers {
+		c.countLayer(out)
+	}
+}
+
+// countLayer counts a layer of the step and returns how many picks it has.
+func (c *Core) countLayer(out *stages.Outbox) int {
+	m, k := &c.counting, c.cfg.TopK
+	n := len(m.Batch.Rows) * k
+	picks := m.Picks[(m.layer-c.cfg.First)*n:][:n]
+	c.countUses(m.ID, m.layer, picks, out)
+	c.notePicks(m.Head(), m.layer, picks, out)
+	for i, p := range m.pasts {
+		g := &m.Batch.Segments[i]
+		c.countSame(m.layer, p, picks[g.Row*k:][:g.Rows*k])
+	}
+	m.layer++
+	return n
 }
 
 // countUses counts a layer's picks, and each different expert as a hit.

@@ -89,7 +89,7 @@ func (s *Sim) now() int64 { return int64(s.Events) * eventNS }
 func New(cfg Config) *Sim {
 	s := &Sim{cfg: cfg, watch: newWatch(&cfg), costs: watchedCosts{bytes: int64(cfg.ExpertBytes), layers: cfg.ExpertLayers}}
 	s.out.Log = record.NewLog(recordBytes)
-	s.records = newWatchedRecords(s.out.Log, cfg.ExpertBytes, cfg.Borders)
+	s.records = newWatchedRecords(s.out.Log, &cfg)
 	if cfg.Tier != nil {
 		s.tier = newHostTier(*cfg.Tier, s)
 	}
@@ -205,6 +205,11 @@ func (s *Sim) step(to stages.StageID, m stages.Message) error {
 	s.costs.received(to, m)
 	if err := s.watch.received(to, m); err != nil {
 		return err
+	}
+	if routed, ok := m.(*stages.StepRouted); ok { // which the router takes over
+		if err := s.records.stepRouted(routed); err != nil {
+			return err
+		}
 	}
 	if err := core.Step(m, &s.out); err != nil {
 		return err

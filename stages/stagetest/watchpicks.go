@@ -16,7 +16,17 @@ func (w *watchedRecords) router(m stages.Message, out *stages.Outbox) error {
 	if f := &w.fresh; len(f.reads)+len(f.guesses)+len(f.evictions)+len(f.waits) > 0 {
 		return fmt.Errorf("the router records what is others': %+v", f)
 	}
-	picks, uses := w.fresh.picks, w.fresh.uses
+	picks, uses, err := w.routedLayers(w.fresh.picks, w.fresh.uses, out.NowNS)
+	if err != nil {
+		return err
+	}
+	switch m.(type) {
+	case *stages.StepRouted, *stages.CountPicks: // the rest may come later
+	default:
+		if n := w.counted.left; n > 0 {
+			return fmt.Errorf("%d layers of %v are not recorded with the next message", n, &w.counted.step)
+		}
+	}
 	switch m := m.(type) {
 	case *stages.PicksReady:
 		if slices.ContainsFunc(out.Sends, func(s stages.Send) bool { _, failed := s.Msg.(*stages.StepFailed); return failed }) {
@@ -24,18 +34,11 @@ func (w *watchedRecords) router(m stages.Message, out *stages.Outbox) error {
 		}
 		k := len(m.Picks) / len(m.Batch.Rows)
 		w.topK = k
-		var err error
 		if picks, err = w.picks(m.Head(), m.Layer, 0, picks, func(row int) []int32 { return m.Picks[row*k:][:k] }); err != nil {
 			return err
 		}
 	case *stages.ScoresAhead:
-		var err error
 		if picks, err = w.ranks(m, picks); err != nil {
-			return err
-		}
-	case *stages.StepRouted:
-		var err error
-		if picks, uses, err = w.stepRouted(m, picks, uses, out.NowNS); err != nil {
 			return err
 		}
 	case *stages.CollectStats:
@@ -126,17 +129,40 @@ func best(scores []float32, n int) []int32 {
 	return all[:n]
 }
 
-// stepRouted takes the records of what a device has routed by itself.
-func (w *watchedRecords) stepRouted(m *stages.StepRouted, picks []record.Picks, uses []record.Use, now int64) ([]record.Picks, []record.Use, error) {
-	if len(uses) == 0 {
-		return nil, nil, fmt.Errorf("%v: no use is recorded", &m.Step)
+// countedStep is what a device has routed by itself and the router has not recorded yet.
+type countedStep struct {
+	step  stages.Step
+	batch stages.Batch
+	layer int     // the next
+	picks []int32 // of the layers that are left
+	left  int
+}
+
+// stepRouted keeps what the router is told of a step that the device has routed.
+func (w *watchedRecords) stepRouted(m *stages.StepRouted) error {
+	c := &w.counted
+	if c.left > 0 {
+		return fmt.Errorf("%d layers of %v are not recorded before %v", c.left, &c.step, &m.Step)
 	}
-	first, last := int(uses[0].Layer), int(uses[len(uses)-1].Layer)
-	layers := last - first + 1
-	n := len(m.Picks) / layers
-	k := n / len(m.Batch.Rows)
-	for i := range layers {
-		layer, of := first+i, m.Picks[i*n:][:n]
+	*c = countedStep{step: m.Step, batch: stages.Batch{Rows: slices.Clone(m.Batch.Rows), Segments: slices.Clone(m.Batch.Segments)}, picks: slices.Clone(m.Picks), layer: -1, left: w.routedBy}
+	c.step.Batch = &c.batch
+	return nil
+}
+
+// routedLayers takes the records of what a device has routed by itself, of whole layers. A layer in
+// which no row could be routed has none.
+func (w *watchedRecords) routedLayers(picks []record.Picks, uses []record.Use, now int64) ([]record.Picks, []record.Use, error) {
+	for c := &w.counted; c.left > 0; c.left-- {
+		n := len(c.picks) / c.left
+		of, k := c.picks[:n], n/len(c.batch.Rows)
+		if len(uses) == 0 && slices.ContainsFunc(of, func(e int32) bool { return e >= 0 }) {
+			break
+		}
+		if c.layer++; c.layer == 0 && len(uses) > 0 {
+			c.layer = int(uses[0].Layer)
+		}
+		layer := c.layer
+		c.picks = c.picks[n:]
 		rows := make(map[int32]int32)
 		for _, e := range of {
 			if e >= 0 {
@@ -146,10 +172,10 @@ func (w *watchedRecords) stepRouted(m *stages.StepRouted, picks []record.Picks, 
 		w.hits[int32(layer)] += int64(len(rows))
 		for range len(rows) {
 			if len(uses) == 0 {
-				return nil, nil, fmt.Errorf("%v: no use is recorded of the experts %v of layer %d", &m.Step, rows, layer)
+				return nil, nil, fmt.Errorf("%v: no use is recorded of the experts %v of layer %d", &c.step, rows, layer)
 			}
 			u := uses[0]
-			want := record.Use{Step: uint64(m.ID), AtNS: now, Layer: int32(layer), Expert: u.Expert, Slot: -1, Rows: rows[u.Expert], Found: record.Resident}
+			want := record.Use{Step: uint64(c.step.ID), AtNS: now, Layer: int32(layer), Expert: u.Expert, Slot: -1, Rows: rows[u.Expert], Found: record.Resident}
 			if u != want || u.Rows == 0 {
 				return nil, nil, fmt.Errorf("a use is recorded as %+v, want %+v", u, want)
 			}
@@ -157,7 +183,7 @@ func (w *watchedRecords) stepRouted(m *stages.StepRouted, picks []record.Picks, 
 			uses = uses[1:]
 		}
 		var err error
-		if picks, err = w.picks(m.Head(), layer, 0, picks, func(row int) []int32 { return of[row*k:][:k] }); err != nil {
+		if picks, err = w.picks(&c.step, layer, 0, picks, func(row int) []int32 { return of[row*k:][:k] }); err != nil {
 			return nil, nil, err
 		}
 	}

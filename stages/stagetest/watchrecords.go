@@ -28,6 +28,9 @@ type watchedRecords struct {
 	layers  map[int32]*stages.LayerStats // what records of expert-IO add up to
 	hits    map[int32]int64              // likewise, of layers that the device has routed
 	routed  map[*stages.Stats][]int64    // those that figures on their way to expert-IO have
+	counted countedStep
+	// routedBy is the layers with experts, if a device is to route by itself
+	routedBy int
 }
 
 // seenRecords is how far each table is read.
@@ -80,10 +83,10 @@ func (l *watchedLoad) filled(slot int32, now int64) {
 	}
 }
 
-func newWatchedRecords(log *record.Log, bytes int, borders stages.Borders) watchedRecords {
+func newWatchedRecords(log *record.Log, cfg *Config) watchedRecords {
 	return watchedRecords{
-		ring: make(map[ringID][]stages.StepID), before: make(map[ringID][]stages.StepID), borders: borders,
-		log: log, steps: newWatchedSteps(log), bytes: int64(bytes), slots: make(map[stages.SlotID]*watchedSlot), failed: make(map[stages.SlotID]*watchedSlot), loads: make(map[waveID]*watchedLoad),
+		ring: make(map[ringID][]stages.StepID), before: make(map[ringID][]stages.StepID), borders: cfg.Borders, routedBy: cfg.ExpertLayers,
+		log: log, steps: newWatchedSteps(log), bytes: int64(cfg.ExpertBytes), slots: make(map[stages.SlotID]*watchedSlot), failed: make(map[stages.SlotID]*watchedSlot), loads: make(map[waveID]*watchedLoad),
 		layers: make(map[int32]*stages.LayerStats), hits: make(map[int32]int64), routed: make(map[*stages.Stats][]int64),
 	}
 }
