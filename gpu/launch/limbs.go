@@ -139,8 +139,8 @@ func (l limits) limbShape(rows, tiles int, made bool) limbShape {
 	return s
 }
 
-// expertShape returns the shape for jobs of experts, of which each takes so many warps that have
-// one tile each. Up to 8 rows that are not made into limbs each warp makes of its own.
+// expertShape returns the shape for jobs of experts. warps is how many a job would take if each had
+// one tile. Each warp makes limbs itself if there are up to 8 rows without any.
 func (l limits) expertShape(b *expertBatch, gated bool, warps int, made bool) limbShape {
 	if b.xrows > limbFew {
 		return limbShape{xrows: limbJob, tiles: 2, staged: true, split: true}

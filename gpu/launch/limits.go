@@ -25,8 +25,8 @@ type limits struct {
 	// stagedTiles: with more tiles of matrices times 32 rows than this there are enough
 	// threadgroups whose warps do not share the inputs of a tile.
 	stagedTiles int
-	// expertWarps: with more warps of experts' products than this, each with a tile, a warp has
-	// two.
+	// expertWarps: if one tile for each warp would take more warps than this, a warp of an expert's
+	// product has two.
 	expertWarps int
 }
 

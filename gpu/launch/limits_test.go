@@ -31,8 +31,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A warp has a gate's and an up's tile; of another matrix it has two from when on there are more
-// warps than the GPU holds.
+// A warp has the tiles of a gate and of its up. Of any other matrix it has one, or two where one
+// each would take more warps than the GPU holds.
 func TestExpertShape(t *testing.T) {
 	l := limitsOf(132)
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ func (w *watchedRecords) router(m stages.Message, out *stages.Outbox) error {
 	switch m.(type) {
 	case *stages.StepRouted, *stages.CountPicks: // the rest may come later
 	default:
-		if n := w.counted.left; n > 0 {
-			return fmt.Errorf("%d layers of %v are not recorded with the next message", n, &w.counted.step)
+		if len(w.counted) > 0 {
+			return fmt.Errorf("%d layers of %v are not recorded with the next message", w.counted[0].left, &w.counted[0].step)
 		}
 	}
 	switch m := m.(type) {
@@ -132,29 +132,25 @@ func best(scores []float32, n int) []int32 {
 // countedStep is what a device has routed by itself and the router has not recorded yet.
 type countedStep struct {
 	step  stages.Step
-	batch stages.Batch
 	layer int     // the next
 	picks []int32 // of the layers that are left
 	left  int
 }
 
 // stepRouted keeps what the router is told of a step that the device has routed.
-func (w *watchedRecords) stepRouted(m *stages.StepRouted) error {
-	c := &w.counted
-	if c.left > 0 {
-		return fmt.Errorf("%d layers of %v are not recorded before %v", c.left, &c.step, &m.Step)
-	}
-	*c = countedStep{step: m.Step, batch: stages.Batch{Rows: slices.Clone(m.Batch.Rows), Segments: slices.Clone(m.Batch.Segments)}, picks: slices.Clone(m.Picks), layer: -1, left: w.routedBy}
-	c.step.Batch = &c.batch
-	return nil
+func (w *watchedRecords) stepRouted(m *stages.StepRouted) {
+	c := &countedStep{step: m.Step, picks: slices.Clone(m.Picks), layer: -1, left: w.routedBy}
+	c.step.Batch = &stages.Batch{Rows: slices.Clone(m.Batch.Rows), Segments: slices.Clone(m.Batch.Segments)}
+	w.counted = append(w.counted, c)
 }
 
 // routedLayers takes the records of what a device has routed by itself, of whole layers. A layer in
 // which no row could be routed has none.
 func (w *watchedRecords) routedLayers(picks []record.Picks, uses []record.Use, now int64) ([]record.Picks, []record.Use, error) {
-	for c := &w.counted; c.left > 0; c.left-- {
+	for len(w.counted) > 0 {
+		c := w.counted[0]
 		n := len(c.picks) / c.left
-		of, k := c.picks[:n], n/len(c.batch.Rows)
+		of, k := c.picks[:n], n/len(c.step.Batch.Rows)
 		if len(uses) == 0 && slices.ContainsFunc(of, func(e int32) bool { return e >= 0 }) {
 			break
 		}
@@ -185,6 +181,9 @@ func (w *watchedRecords) routedLayers(picks []record.Picks, uses []record.Use, n
 		var err error
 		if picks, err = w.picks(&c.step, layer, 0, picks, func(row int) []int32 { return of[row*k:][:k] }); err != nil {
 			return nil, nil, err
+		}
+		if c.left--; c.left == 0 {
+			w.counted = w.counted[1:]
 		}
 	}
 	return picks, uses, nil

@@ -28,7 +28,7 @@ type watchedRecords struct {
 	layers  map[int32]*stages.LayerStats // what records of expert-IO add up to
 	hits    map[int32]int64              // likewise, of layers that the device has routed
 	routed  map[*stages.Stats][]int64    // those that figures on their way to expert-IO have
-	counted countedStep
+	counted []*countedStep               // in the order in which the router is told
 	// routedBy is the layers with experts, if a device is to route by itself
 	routedBy int
 }
