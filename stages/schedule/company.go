@@ -40,8 +40,16 @@ func (s *Schedule[R]) saves(rows, more int) int64 {
 	}
 	other, _, _ := s.pace.decode(more)
 	both, _, _ := s.pace.decode(rows + more)
+	share := float64(rows) / float64(rows+more)
+	one, other = partOf(both, share, one), partOf(both, 1-share, other)
 	return int64(one + other - both)
 }
+
+// partOf returns what a step of a part of another's rows takes, where took was measured: no more
+// than the whole, and no less than its share by rows. A number of rows is measured when it occurs,
+// and texts may have grown since. By the difference of an old measurement and a new one it could
+// seem quicker to stay apart; then nothing would be measured that tells better.
+func partOf(whole, share, took float64) float64 { return min(max(took, whole*share), whole) }
 
 // places reports whether sequences that decode are divided among as many steps as there are
 // devices.

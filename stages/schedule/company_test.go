@@ -159,6 +159,24 @@ func TestCompanyPays(t *testing.T) {
 	}
 }
 
+// TestCompanyOfGrownTexts measures steps of one and of three rows while texts are short, and steps
+// of four when they are longer. One that is back before three others waits for them all the same:
+// four rows take longer than one and three took then, but not longer than they would now.
+func TestCompanyOfGrownTexts(t *testing.T) {
+	p := newCouple(t, 6_000_000, 8_000_000)
+	for range 40 {
+		p.step(10_000_000, 1, 2, 3)
+	}
+	for range 10 {
+		p.step(18_000_000, 1, 2, 3, 4)
+	}
+	p.s.Expect(3)
+	p.s.Expect(4)
+	if got := p.waits(); got != 200_000 {
+		t.Errorf("it waits %d µs, want 200", got/1000)
+	}
+}
+
 // TestTakesFade holds that a caller that took long once is soon expected as early as before.
 func TestTakesFade(t *testing.T) {
 	p := newCouple(t, 10_000_000, 14_000_000)
