@@ -41,6 +41,7 @@ type Attention struct {
 	ValueDim                int
 	Window                  int // 0: all positions
 	Scale, ValueScale       float32
+	Cache                   KVLayout
 	Segments                []KVSegment
 }
 
@@ -60,7 +61,7 @@ func (o *Attention) Check() error {
 		return c.result()
 	}
 	c.divides("Heads", o.Heads, "KVHeads", o.KVHeads)
-	rows := c.kvSegments(o.Segments)
+	rows := c.kvSegments(&o.Cache, o.Segments)
 	q := c.heads("Q", o.Q, rows, o.Heads, o.HeadDim, o.QRowStride, o.QHeadStride)
 	if o.ValueDim < 0 || o.ValueDim > o.HeadDim {
 		c.fail("ValueDim %d with heads of %d channels", o.ValueDim, o.HeadDim)
@@ -74,22 +75,17 @@ func (o *Attention) Check() error {
 		c.apart("Sinks", c.floats("Sinks", o.Sinks, o.Heads), "Y", y)
 	}
 	o.checkChosen(&c, rows, y)
-	for i := range o.Segments {
-		if !c.ok() {
-			break
+	if kv := &o.Cache; c.ok() {
+		if want := product(o.KVHeads, o.HeadDim); kv.Dim != want {
+			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", kv.Dim, want)
 		}
-		s := &o.Segments[i]
-		if want := product(o.KVHeads, o.HeadDim); s.KV.Dim != want {
-			c.fail("the cache has %d channels, want KVHeads·HeadDim = %d", s.KV.Dim, want)
-		}
-		values := or(s.KV.VDim, s.KV.Dim)
-		if need := product(o.KVHeads, or(o.ValueDim, o.HeadDim)); values < need || s.KV.VDim != 0 && values != need {
+		values := or(kv.VDim, kv.Dim)
+		if need := product(o.KVHeads, or(o.ValueDim, o.HeadDim)); values < need || kv.VDim != 0 && values != need {
 			c.fail("a row of values has %d channels, want %d", values, need)
 		}
-		c.groups(&s.KV, "HeadDim", o.HeadDim)
-		c.groups(&s.KV, "ValueDim", o.ValueDim)
-		c.pages(&s.KV, FirstOf(s.Pos, o.Window)/s.KV.PageRows, s.Pos+s.Rows)
-		c.within("segment", i)
+		c.groups(kv, "HeadDim", o.HeadDim)
+		c.groups(kv, "ValueDim", o.ValueDim)
+		c.pages(kv, o.Segments, func(s *KVSegment) int { return FirstOf(s.Pos, o.Window) })
 	}
 	return c.result()
 }

@@ -18,7 +18,8 @@ func BenchmarkCommands(b *testing.B) {
 	for i := range all.Experts {
 		all.Experts[i] = expert
 	}
-	segments := []KVSegment{{Rows: 1, Pos: 100, KV: pages(2, 64, kvWidth)}}
+	cache := pages(2, 64, kvWidth)
+	segments := []KVSegment{{Rows: 1, Pos: 100, Pages: cache.Pages}}
 	var c Commands
 	Encode(&c, Tabulate{all})
 	if err := c.Check(); err != nil {
@@ -36,9 +37,9 @@ func BenchmarkCommands(b *testing.B) {
 		Encode(&c, RMSNorm{X: k, W: headW, Y: k, Vectors: kvHeads, Dim: headDim, Eps: 1e-6})
 		Encode(&c, Rope{X: q, Table: table, Rows: 1, Heads: heads, Rotary: headDim, RowStride: width, HeadStride: headDim})
 		Encode(&c, Rope{X: k, Table: table, Rows: 1, Heads: kvHeads, Rotary: headDim, RowStride: kvWidth, HeadStride: headDim})
-		Encode(&c, AppendKV{K: k, V: v, Segments: segments})
+		Encode(&c, AppendKV{K: k, V: v, Cache: cache.KVLayout, Segments: segments})
 		Encode(&c, Attention{Q: q, Y: attended, QRowStride: width, QHeadStride: headDim, Heads: heads, KVHeads: kvHeads, HeadDim: headDim,
-			Scale: 1, Segments: segments})
+			Scale: 1, Cache: cache.KVLayout, Segments: segments})
 		Encode(&c, MatMul{W: wo, X: attended, Y: z, Rows: 1})
 		Encode(&c, Add{A: x, B: z, Y: x, N: dim})
 		Encode(&c, RMSNorm{X: x, W: w, Y: y, Vectors: 1, Dim: dim, Eps: 1e-6})

@@ -38,7 +38,7 @@ func matrix(rows, cols int, f quant.Format) Matrix {
 // pages returns a table of n pages whose keys and values, each of rows rows of dim, follow each
 // other.
 func pages(n, rows, dim int) KV {
-	kv := KV{PageRows: rows, Dim: dim, VOffset: 4 * rows * dim}
+	kv := KV{KVLayout: KVLayout{PageRows: rows, Dim: dim, VOffset: 4 * rows * dim}}
 	for range n {
 		kv.Pages = kv.Pages.Append(floats(2 * rows * dim))
 	}
@@ -75,16 +75,16 @@ func view[T any](name string, align int, at func(o *T) *View) []bad[T] {
 }
 
 // pageView damages page i of a cache.
-func pageView[T any](name string, at func(o *T) *KV, i int) (list []bad[T]) {
+func pageView[T any](name string, at func(o *T) *Pages, i int) (list []bad[T]) {
 	for _, d := range view(name, 4, func(v *View) *View { return v }) {
 		list = append(list, bad[T]{d.name, func(o *T) {
-			kv := at(o)
+			pages := at(o)
 			var views []View
-			for p := range kv.Pages.Len() {
-				views = append(views, kv.Pages.At(p))
+			for p := range pages.Len() {
+				views = append(views, pages.At(p))
 			}
 			d.damage(&views[i])
-			kv.Pages = PagesOf(views...)
+			*pages = PagesOf(views...)
 		}, d.why})
 	}
 	return list

@@ -2,19 +2,19 @@ package gpu
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
 // kvDamages are those of the segments of AppendKV and Attention, which have two: rows 0–2 at 5, row
 // 3 at 8.
-func kvDamages[T any](segs func(o *T) []KVSegment) []bad[T] {
-	at := func(i int) func(o *T) *KVSegment { return func(o *T) *KVSegment { return &segs(o)[i] } }
-	second := at(1)
+func kvDamages[T any](cache func(o *T) *KVLayout, segs func(o *T) []KVSegment) []bad[T] {
+	second := func(o *T) *KVSegment { return &segs(o)[1] }
 	return join(
 		size("segment rows", func(o *T) *int { return &second(o).Rows }),
-		size("page rows", func(o *T) *int { return &second(o).KV.PageRows }),
-		size("cache dim", func(o *T) *int { return &second(o).KV.Dim }),
-		pageView("page", func(o *T) *KV { return &second(o).KV }, 2),
+		size("page rows", func(o *T) *int { return &cache(o).PageRows }),
+		size("cache dim", func(o *T) *int { return &cache(o).Dim }),
+		pageView("page", func(o *T) *Pages { return &second(o).Pages }, 2),
 		[]bad[T]{
 			{"row negative", func(o *T) { second(o).Row = -1 }, "segment 1: row -1"},
 			{"row outside", func(o *T) { second(o).Row = 4 }, "do not fit"},
@@ -22,69 +22,65 @@ func kvDamages[T any](segs func(o *T) []KVSegment) []bad[T] {
 			{"position negative", func(o *T) { second(o).Pos = -1 }, "position -1"},
 			{"position beyond the table", func(o *T) { second(o).Pos = 12 }, "3 pages of 4 rows are too few for the positions 12 to 12"},
 			{"position huge", func(o *T) { second(o).Pos = math.MaxInt }, "too few"},
-			{"short table", func(o *T) { second(o).KV.Pages = second(o).KV.Pages.First(2) }, "too few"},
+			{"short table", func(o *T) { second(o).Pages = second(o).Pages.First(2) }, "too few"},
 			{"same rows", func(o *T) { second(o).Row = 2 }, "overlap rows 0 to 2 of segment 0"},
 			{"rows around", func(o *T) { segs(o)[0].Row = 1; second(o).Row = 0; second(o).Rows = 2 }, "overlap"},
-			{"other width", func(o *T) { second(o).KV.Dim = 5 }, "channels"},
-			{"key offset", func(o *T) { second(o).KV.KOffset = 2 }, "multiples of 4"},
-			{"value offset", func(o *T) { second(o).KV.VOffset = -4 }, "multiples of 4"},
-			{"value offset outside", func(o *T) { at(0)(o).KV.VOffset += 4; second(o).KV.VOffset += 4 }, "do not fit"},
-			{"other key offset", func(o *T) { second(o).KV.KOffset = 4 }, "those of segment 0"},
-			{"other value offset", func(o *T) { second(o).KV.VOffset += 4 }, "those of segment 0"},
+			{"key offset", func(o *T) { cache(o).KOffset = 2 }, "multiples of 4"},
+			{"value offset", func(o *T) { cache(o).VOffset = -4 }, "multiples of 4"},
+			{"value offset outside", func(o *T) { cache(o).VOffset += 4 }, "do not fit"},
+			{"values wider than keys", func(o *T) { cache(o).VDim = 7 }, "6 channels and 7 of values"},
 		})
 }
 
-func kvSegments() []KVSegment {
-	return []KVSegment{{Row: 0, Rows: 3, Pos: 5, KV: pages(2, 4, 6)}, {Row: 3, Rows: 1, Pos: 8, KV: pages(3, 4, 6)}}
+func kvSegments() (KVLayout, []KVSegment) {
+	a, b := pages(2, 4, 6), pages(3, 4, 6)
+	return a.KVLayout, []KVSegment{{Row: 0, Rows: 3, Pos: 5, Pages: a.Pages}, {Row: 3, Rows: 1, Pos: 8, Pages: b.Pages}}
 }
 
 // int8Segments are kvSegments with 8 bits, in groups of three channels.
-func int8Segments() []KVSegment {
-	segs := kvSegments()
+func int8Segments() (KVLayout, []KVSegment) {
+	kv, segs := kvSegments()
+	kv.Format, kv.Group = KVInt8, 3
+	kv.VOffset = kv.PartBytes()
 	for i := range segs {
-		kv := &segs[i].KV
-		kv.Format, kv.Group = KVInt8, 3
-		kv.VOffset = kv.PartBytes()
-		kv.Pages = rooms(kv.Pages.Len(), 2*kv.PartBytes())
+		segs[i].Pages = rooms(segs[i].Pages.Len(), 2*kv.PartBytes())
 	}
-	return segs
+	return kv, segs
+}
+
+// keysOnly are kvSegments of a cache whose values are part of its keys.
+func keysOnly() (KVLayout, []KVSegment) {
+	kv, segs := kvSegments()
+	kv.VOffset = kv.KOffset
+	for i := range segs {
+		segs[i].Pages = rooms(segs[i].Pages.Len(), 4*4*6)
+	}
+	return kv, segs
 }
 
 func TestCheckInt8Cache(t *testing.T) {
-	both := func(kv func(o *AppendKV, i int) *KV) []bad[AppendKV] {
-		set := func(f func(kv *KV)) func(o *AppendKV) {
-			return func(o *AppendKV) {
-				for i := range o.Segments {
-					f(kv(o, i))
-				}
-			}
-		}
-		return []bad[AppendKV]{
-			{"no groups", set(func(kv *KV) { kv.Group = 0 }), "groups of 0"},
-			{"groups of less than none", set(func(kv *KV) { kv.Group = -3 }), "groups of -3"},
-			{"groups that do not divide", set(func(kv *KV) { kv.Group = 4 }), "groups of 4 channels do not divide the cache's 6"},
-			{"no such format", set(func(kv *KV) { kv.Format = 2 }), "kv(2)"},
-			{"float32 in groups", set(func(kv *KV) { kv.Format = KVF32 }), "groups of 3 channels, want 0"},
-		}
-	}
+	cache, segments := int8Segments()
+	some := func() []KVSegment { return slices.Clone(segments) }
 	check(t, func() AppendKV {
-		return AppendKV{K: floats(24), V: floats(24), Segments: int8Segments()}
+		return AppendKV{K: floats(24), V: floats(24), Cache: cache, Segments: some()}
 	}, join(
-		kvDamages(func(o *AppendKV) []KVSegment { return o.Segments }),
-		both(func(o *AppendKV, i int) *KV { return &o.Segments[i].KV }),
+		kvDamages(func(o *AppendKV) *KVLayout { return &o.Cache }, func(o *AppendKV) []KVSegment { return o.Segments }),
 		[]bad[AppendKV]{
-			{"two formats", func(o *AppendKV) { o.Segments[1].KV.Format, o.Segments[1].KV.Group = KVF32, 0 }, "segment 0 int8 in groups of 3"},
-			{"two groups", func(o *AppendKV) { o.Segments[1].KV.Group = 2 }, "groups of 2"},
-			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset -= 4; o.Segments[1].KV.VOffset -= 4 }, "overlap"},
+			{"no groups", func(o *AppendKV) { o.Cache.Group = 0 }, "groups of 0"},
+			{"groups of less than none", func(o *AppendKV) { o.Cache.Group = -3 }, "groups of -3"},
+			{"groups that do not divide", func(o *AppendKV) { o.Cache.Group = 4 }, "groups of 4 channels do not divide the cache's 6"},
+			{"no such format", func(o *AppendKV) { o.Cache.Format = 2 }, "kv(2)"},
+			{"float32 in groups", func(o *AppendKV) { o.Cache.Format = KVF32 }, "groups of 3 channels, want 0"},
+			{"keys over values", func(o *AppendKV) { o.Cache.VOffset -= 4 }, "overlap"},
 		}))
 	check(t, func() Attention {
-		return Attention{Q: floats(48), Y: floats(48), QRowStride: 12, QHeadStride: 3, Heads: 4, KVHeads: 2, HeadDim: 3, Scale: 1, Segments: int8Segments()}
+		return Attention{Q: floats(48), Y: floats(48), QRowStride: 12, QHeadStride: 3, Heads: 4, KVHeads: 2, HeadDim: 3, Scale: 1, Cache: cache, Segments: some()}
 	}, join(
-		kvDamages(func(o *Attention) []KVSegment { return o.Segments }),
+		kvDamages(func(o *Attention) *KVLayout { return &o.Cache }, func(o *Attention) []KVSegment { return o.Segments }),
 		[]bad[Attention]{
 			{"sinks of other heads", func(o *Attention) { o.Sinks = floats(3) }, "Sinks"},
 			{"sinks over the output", func(o *Attention) { o.Sinks = o.Y }, "Sinks and Y overlap"},
-			{"groups over heads", func(o *Attention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 6, 6 }, "do not divide HeadDim 3"},
+			{"groups over heads", func(o *Attention) { o.Cache.Group = 6 }, "do not divide HeadDim 3"},
 			{"groups over values", func(o *Attention) {
 				o.KVHeads, o.HeadDim, o.QHeadStride, o.QRowStride, o.ValueDim = 1, 6, 3, 12, 4
 				o.Heads = 1
@@ -93,37 +89,39 @@ func TestCheckInt8Cache(t *testing.T) {
 	check(t, func() LatentAttention {
 		return LatentAttention{Q: floats(4 * 2 * 36), Y: floats(4 * 2 * 3), QRowStride: 72, QHeadStride: 36, Keys: matrix(2*36, 3, f32),
 			Values: matrix(2*36, 3, f32), KeyRows: 36, ValueRows: 36, FirstValue: 33, Heads: 2, Rank: 3, Nope: 33, Rope: 3, ValueDim: 3, Scale: 1,
-			Segments: int8Segments()}
+			Cache: cache, Segments: some()}
 	}, []bad[LatentAttention]{
-		{"groups over the latent", func(o *LatentAttention) { o.Segments[0].KV.Group, o.Segments[1].KV.Group = 2, 2 }, "do not divide Rank 3"},
+		{"groups over the latent", func(o *LatentAttention) { o.Cache.Group = 2 }, "do not divide Rank 3"},
 	})
 }
 
 func TestCheckCache(t *testing.T) {
+	cache, segments := kvSegments()
+	some := func() []KVSegment { return slices.Clone(segments) }
 	check(t, func() AppendKV {
-		return AppendKV{K: floats(3*7 + 6), V: floats(24), KStride: 7, Segments: kvSegments()}
+		return AppendKV{K: floats(3*7 + 6), V: floats(24), KStride: 7, Cache: cache, Segments: some()}
 	}, join(
 		view("K", 4, func(o *AppendKV) *View { return &o.K }),
 		view("V", 4, func(o *AppendKV) *View { return &o.V }),
-		kvDamages(func(o *AppendKV) []KVSegment { return o.Segments }),
+		kvDamages(func(o *AppendKV) *KVLayout { return &o.Cache }, func(o *AppendKV) []KVSegment { return o.Segments }),
 		[]bad[AppendKV]{
 			{"no segments", func(o *AppendKV) { o.Segments = nil }, "want at least"},
 			{"K stride", func(o *AppendKV) { o.KStride = 5 }, "stride 5"},
 			{"V stride", func(o *AppendKV) { o.VStride = 5 }, "stride 5"},
-			{"keys over values", func(o *AppendKV) { o.Segments[0].KV.VOffset, o.Segments[1].KV.VOffset = 92, 92 }, "overlap"},
+			{"keys over values", func(o *AppendKV) { o.Cache.VOffset = 92 }, "overlap"},
 		}))
 	attention := func() Attention {
 		return Attention{Q: floats(3*40 + 3*9 + 3), Y: floats(4 * 12), QRowStride: 40, QHeadStride: 9, Heads: 4, KVHeads: 2,
-			HeadDim: 3, Scale: 1, Segments: kvSegments()}
+			HeadDim: 3, Scale: 1, Cache: cache, Segments: some()}
 	}
 	check(t, attention, join(
 		view("Q", 4, func(o *Attention) *View { return &o.Q }),
 		view("Y", 4, func(o *Attention) *View { return &o.Y }),
-		pageView("first page", func(o *Attention) *KV { return &o.Segments[1].KV }, 0),
+		pageView("first page", func(o *Attention) *Pages { return &o.Segments[1].Pages }, 0),
 		size("Heads", func(o *Attention) *int { return &o.Heads }),
 		size("KVHeads", func(o *Attention) *int { return &o.KVHeads }),
 		size("HeadDim", func(o *Attention) *int { return &o.HeadDim }),
-		kvDamages(func(o *Attention) []KVSegment { return o.Segments }),
+		kvDamages(func(o *Attention) *KVLayout { return &o.Cache }, func(o *Attention) []KVSegment { return o.Segments }),
 		[]bad[Attention]{
 			{"no segments", func(o *Attention) { o.Segments = nil }, "want at least"},
 			{"heads do not divide", func(o *Attention) { o.Heads = 3 }, "does not divide"},
@@ -135,15 +133,10 @@ func TestCheckCache(t *testing.T) {
 }
 
 func TestCheckChosen(t *testing.T) {
-	keysAlone := func() []KVSegment {
-		segs := kvSegments()
-		for i := range segs {
-			segs[i].KV.VOffset = segs[i].KV.KOffset
-		}
-		return segs
-	}
+	cache, segments := keysOnly()
+	some := func() []KVSegment { return slices.Clone(segments) }
 	check(t, func() Choose {
-		return Choose{Q: floats(4 * 2 * 6), Weights: floats(8), Chosen: floats(20), Heads: 2, Dim: 6, K: 5, Scale: 1, Segments: keysAlone()}
+		return Choose{Q: floats(4 * 2 * 6), Weights: floats(8), Chosen: floats(20), Heads: 2, Dim: 6, K: 5, Scale: 1, Cache: cache, Segments: some()}
 	}, []bad[Choose]{
 		{"Q", func(o *Choose) { o.Q = floats(47) }, "Q: 192 bytes"},
 		{"Weights", func(o *Choose) { o.Weights = View{} }, "Weights has no buffer"},
@@ -153,13 +146,13 @@ func TestCheckChosen(t *testing.T) {
 		{"Dim", func(o *Choose) { o.Dim = -1 }, "Dim is -1"},
 		{"cache of another width", func(o *Choose) { o.Dim = 5 }, "the cache has 6 channels, want Dim = 5"},
 		{"no segments", func(o *Choose) { o.Segments = nil }, "Segments is 0"},
-		{"short table", func(o *Choose) { o.Segments[1].KV.Pages = o.Segments[1].KV.Pages.First(2) }, "too few"},
+		{"short table", func(o *Choose) { o.Segments[1].Pages = o.Segments[1].Pages.First(2) }, "too few"},
 		same("in place", func(o *Choose) { o.Chosen = o.Q }),
 		same("over the weights", func(o *Choose) { o.K, o.Chosen = 2, o.Weights }),
 		{"local positions", func(o *Choose) { o.Local = 1 }, "the last 1 of blocks of 0"},
 	})
 	check(t, func() Choose {
-		return Choose{Q: floats(4 * 2 * 6), Chosen: floats(4 * 2 * 5), Heads: 2, Dim: 6, K: 5, Block: 3, Local: 1, Scale: 1, Segments: keysAlone()}
+		return Choose{Q: floats(4 * 2 * 6), Chosen: floats(4 * 2 * 5), Heads: 2, Dim: 6, K: 5, Block: 3, Local: 1, Scale: 1, Cache: cache, Segments: some()}
 	}, []bad[Choose]{
 		{"Chosen", func(o *Choose) { o.Chosen = floats(39) }, "Chosen: 160 bytes"},
 		{"Weights", func(o *Choose) { o.Weights = floats(8) }, "Weights with blocks"},
@@ -169,7 +162,7 @@ func TestCheckChosen(t *testing.T) {
 	})
 	check(t, func() Attention {
 		return Attention{Q: floats(4 * 12), Y: floats(4 * 2 * 4), QRowStride: 12, QHeadStride: 6, Heads: 2, KVHeads: 1, HeadDim: 6, ValueDim: 4,
-			Scale: 1, Segments: keysAlone(), Chosen: floats(20), Budget: 5}
+			Scale: 1, Cache: cache, Segments: some(), Chosen: floats(20), Budget: 5}
 	}, []bad[Attention]{
 		{"no budget", func(o *Attention) { o.Budget = 0 }, "Budget is 0"},
 		{"budget alone", func(o *Attention) { o.Chosen = View{} }, "Budget is 5 and Block 0 without Chosen"},
@@ -183,7 +176,7 @@ func TestCheckChosen(t *testing.T) {
 
 // stateDamages are those of the segments of CausalConv and DeltaRule, which have two: rows 0–2 and
 // row 3.
-func stateDamages[T any](segs func(o *T) []StateSegment) []bad[T] {
+func stateDamages[T any](at func(o *T) *int, segs func(o *T) []StateSegment) []bad[T] {
 	return join(
 		size("segment rows", func(o *T) *int { return &segs(o)[1].Rows }),
 		view("state", 4, func(o *T) *View { return &segs(o)[1].State }),
@@ -192,6 +185,9 @@ func stateDamages[T any](segs func(o *T) []StateSegment) []bad[T] {
 			{"row outside", func(o *T) { segs(o)[1].Row = 4 }, "do not fit"},
 			{"row huge", func(o *T) { segs(o)[1].Row = math.MaxInt }, "do not fit"},
 			{"same rows", func(o *T) { segs(o)[1].Row = 0 }, "overlap rows 0 to 2 of segment 0"},
+			{"part beyond the state", func(o *T) { *at(o) = 4 }, "do not fit"},
+			{"part before the state", func(o *T) { *at(o) = -4 }, "segment 0: State"},
+			{"part amid a number", func(o *T) { *at(o) = 2 }, "segment 0: State"},
 			{"same state", func(o *T) { segs(o)[1].State = segs(o)[0].State }, "shares its state with segment 0"},
 		})
 }
@@ -206,7 +202,7 @@ func TestCheckRecurrent(t *testing.T) {
 		view("Y", 4, func(o *CausalConv) *View { return &o.Y }),
 		size("Channels", func(o *CausalConv) *int { return &o.Channels }),
 		size("Kernel", func(o *CausalConv) *int { return &o.Kernel }),
-		stateDamages(func(o *CausalConv) []StateSegment { return o.Segments }),
+		stateDamages(func(o *CausalConv) *int { return &o.StateAt }, func(o *CausalConv) []StateSegment { return o.Segments }),
 		[]bad[CausalConv]{
 			{"no segments", func(o *CausalConv) { o.Segments = nil }, "want at least"},
 			same("in place", func(o *CausalConv) { o.Y = o.X }),
@@ -235,7 +231,7 @@ func TestCheckRecurrent(t *testing.T) {
 		size("ValueHeads", func(o *DeltaRule) *int { return &o.ValueHeads }),
 		size("KeyDim", func(o *DeltaRule) *int { return &o.KeyDim }),
 		size("ValueDim", func(o *DeltaRule) *int { return &o.ValueDim }),
-		stateDamages(func(o *DeltaRule) []StateSegment { return o.Segments }),
+		stateDamages(func(o *DeltaRule) *int { return &o.StateAt }, func(o *DeltaRule) []StateSegment { return o.Segments }),
 		[]bad[DeltaRule]{
 			{"no segments", func(o *DeltaRule) { o.Segments = nil }, "want at least"},
 			{"heads do not divide", func(o *DeltaRule) { o.KeyHeads = 3 }, "does not divide"},
@@ -248,35 +244,28 @@ func TestCheckRecurrent(t *testing.T) {
 }
 
 func TestCheckLatent(t *testing.T) {
-	keysOnly := func() []KVSegment {
-		segs := kvSegments()
-		for i := range segs {
-			segs[i].KV.VOffset = segs[i].KV.KOffset
-			segs[i].KV.Pages = rooms(segs[i].KV.Pages.Len(), 4*4*6)
-		}
-		return segs
-	}
-	if err := (&AppendKV{K: floats(24), Segments: keysOnly()}).Check(); err != nil {
+	cache, segments := keysOnly()
+	some := func() []KVSegment { return slices.Clone(segments) }
+	if err := (&AppendKV{K: floats(24), Cache: cache, Segments: some()}).Check(); err != nil {
 		t.Errorf("appendkv of keys alone: %v", err)
 	}
 	shared := func() Attention {
 		return Attention{Q: floats(4 * 12), Y: floats(4 * 2 * 5), QRowStride: 12, QHeadStride: 6, Heads: 2, KVHeads: 1, HeadDim: 6, ValueDim: 5,
-			Scale: 1, Segments: keysOnly()}
+			Scale: 1, Cache: cache, Segments: some()}
 	}
 	check(t, shared, join(
 		view("Y", 4, func(o *Attention) *View { return &o.Y }),
 		[]bad[Attention]{
 			{"value dim", func(o *Attention) { o.ValueDim = 7 }, "ValueDim 7"},
 			{"value dim negative", func(o *Attention) { o.ValueDim = -1 }, "ValueDim -1"},
-			{"narrow values", func(o *Attention) { o.Segments[0].KV.VDim, o.Segments[1].KV.VDim = 4, 4 }, "want 5"},
-			{"other values", func(o *Attention) { o.Segments[1].KV.VDim = 4 }, "segment 0"},
+			{"narrow values", func(o *Attention) { o.Cache.VDim = 4 }, "want 5"},
 			{"a window below 0", func(o *Attention) { o.Window = -1 }, "window of -1"},
 			{"a window of chosen positions", func(o *Attention) { o.Window, o.Budget = 4, 2 }, "2 chosen ones"},
 		}))
 	check(t, func() LatentAttention {
 		return LatentAttention{Q: floats(4 * 2 * 35), Y: floats(4 * 2 * 3), QRowStride: 70, QHeadStride: 35, Keys: matrix(2*36, 4, f32),
 			Values: matrix(2*36, 4, f32), KeyRows: 36, ValueRows: 36, FirstValue: 33, Heads: 2, Rank: 4, Nope: 33, Rope: 2, ValueDim: 3, Scale: 1,
-			Segments: keysOnly()}
+			Cache: cache, Segments: some()}
 	}, join(
 		view("Q", 4, func(o *LatentAttention) *View { return &o.Q }),
 		view("Y", 4, func(o *LatentAttention) *View { return &o.Y }),

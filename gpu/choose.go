@@ -29,6 +29,7 @@ type Choose struct {
 	Heads, Dim, K      int
 	Block, Local       int // 0, 0: positions
 	Scale              float32
+	Cache              KVLayout
 	Segments           []KVSegment
 }
 
@@ -55,7 +56,7 @@ func (o *Choose) Check() error {
 	if !c.ok() {
 		return c.result()
 	}
-	rows := c.kvSegments(o.Segments)
+	rows := c.kvSegments(&o.Cache, o.Segments)
 	q := c.dense("Q", o.Q, rows, product(o.Heads, o.Dim))
 	y := c.dense("Chosen", o.Chosen, rows, product(o.Lists(), o.K))
 	c.apart("Q", q, "Chosen", y)
@@ -67,19 +68,20 @@ func (o *Choose) Check() error {
 	case !o.Weights.IsZero():
 		c.fail("Weights with blocks, which each head chooses for itself")
 	}
+	if c.ok() && o.Cache.Dim != o.Dim {
+		c.fail("the cache has %d channels, want Dim = %d", o.Cache.Dim, o.Dim)
+	}
 	for i := range o.Segments {
 		if !c.ok() {
 			break
 		}
-		s := &o.Segments[i]
-		if s.KV.Dim != o.Dim {
-			c.fail("the cache has %d channels, want Dim = %d", s.KV.Dim, o.Dim)
-		}
-		if end := sum(s.Pos, s.Rows); end > math.MaxInt32 {
+		if end := sum(o.Segments[i].Pos, o.Segments[i].Rows); end > math.MaxInt32 {
 			c.fail("positions up to %d, want at most %d", end, math.MaxInt32)
 		}
-		c.pages(&s.KV, 0, s.Pos+s.Rows)
 		c.within("segment", i)
+	}
+	if c.ok() {
+		c.pages(&o.Cache, o.Segments, all)
 	}
 	return c.result()
 }

@@ -9,11 +9,12 @@ package gpu
 //	g = exp(-exp(ALog)·softplus(alpha + DtBias))   β = σ(beta)
 //	S ← g·S;  δ = β·(v - S·k̂);  S ← S + δ·k̂ᵀ;  Y[r, h] = S·q̂
 //
-// A segment's State is S, float32 [ValueHeads, ValueDim, KeyDim], advanced in place. Y is dense
-// [rows, ValueHeads, ValueDim].
+// A segment's state, StateAt bytes from State on, is S, float32 [ValueHeads, ValueDim, KeyDim],
+// advanced in place. Y is dense [rows, ValueHeads, ValueDim].
 type DeltaRule struct {
 	QKV, Alpha, Beta, ALog, DtBias, Y      View
 	KeyHeads, ValueHeads, KeyDim, ValueDim int
+	StateAt                                int
 	Segments                               []StateSegment
 }
 
@@ -35,7 +36,7 @@ func (o *DeltaRule) Check() error {
 	}
 	c.divides("ValueHeads", o.ValueHeads, "KeyHeads", o.KeyHeads)
 	values := product(o.ValueHeads, o.ValueDim)
-	rows := c.stateSegments(o.Segments, product(values, o.KeyDim))
+	rows := c.stateSegments(o.Segments, o.StateAt, product(values, o.KeyDim))
 	qkv := c.dense("QKV", o.QKV, rows, sum(product(2, product(o.KeyHeads, o.KeyDim)), values))
 	alpha := c.dense("Alpha", o.Alpha, rows, o.ValueHeads)
 	beta := c.dense("Beta", o.Beta, rows, o.ValueHeads)

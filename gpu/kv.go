@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// KV is one layer's part of one sequence's paged key-value cache. Page p holds positions p·PageRows
-// … of this layer: keys [PageRows, Dim] from KOffset bytes of page p on, values [PageRows, VDim]
-// likewise from VOffset on. Dim is key-value heads times head dimension. An operation's segments
-// have the same offsets.
+// KVLayout says where in the pages of a key-value cache one layer's part lies, and in which form.
+// Page p of a sequence holds positions p·PageRows …: keys [PageRows, Dim] from KOffset bytes of
+// page p on, values [PageRows, VDim] likewise from VOffset on. Dim is key-value heads times head
+// dimension. All sequences of an operation have one layout.
 //
 // With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
 // bytes further on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides
@@ -20,13 +20,18 @@ import (
 // ±127, and what the cache holds, rounded again, gives the same codes and scale: rows may leave as
 // float32 and come back. A group whose channels all are below 127·2^-126 has the scale 0 and codes
 // 0, one with a channel that is not finite has the scale NaN and codes 0.
-type KV struct {
-	Pages            Pages
+type KVLayout struct {
 	PageRows, Dim    int
 	VDim             int // channels of a row of values; 0: Dim
 	KOffset, VOffset int // bytes
 	Format           KVFormat
 	Group            int // channels that share a scale; 0 with KVF32
+}
+
+// KV is one layer's part of one sequence's cache.
+type KV struct {
+	KVLayout
+	Pages Pages
 }
 
 // KVFormat is how a cache holds keys and values.
@@ -57,19 +62,22 @@ func kvLine(n int) int { return (n + kvAlign - 1) / kvAlign * kvAlign }
 
 // ScalesAt returns where the scales of keys or values begin, in bytes from their codes; KVInt8
 // only.
-func (kv *KV) ScalesAt() int { return kvLine(kv.PageRows * kv.Dim) }
+func (kv *KVLayout) ScalesAt() int { return kvLine(kv.PageRows * kv.Dim) }
 
 // Groups returns how many scales a row has; KVInt8 only.
-func (kv *KV) Groups() int { return kv.Dim / kv.Group }
+func (kv *KVLayout) Groups() int { return kv.Dim / kv.Group }
 
-// Values returns the cache as values see it: with their channels in Dim.
-func (kv *KV) Values() KV {
+// Values returns the layout as values see it: with their channels in Dim.
+func (kv *KVLayout) Values() KVLayout {
 	v := *kv
 	if v.VDim != 0 {
 		v.Dim, v.VDim = v.VDim, 0
 	}
 	return v
 }
+
+// Values returns the cache as values see it.
+func (kv *KV) Values() KV { return KV{kv.KVLayout.Values(), kv.Pages} }
 
 // FirstOf returns the first position that a row at position pos attends to with a window, or
 // without one, 0.
@@ -82,7 +90,7 @@ func FirstOf(pos, window int) int {
 
 // PartBytes returns how many bytes of a page the keys take, and the values if they have as many
 // channels.
-func (kv *KV) PartBytes() int {
+func (kv *KVLayout) PartBytes() int {
 	if kv.Format == KVInt8 {
 		return kv.ScalesAt() + kvLine(4*kv.PageRows*kv.Groups())
 	}

@@ -86,14 +86,14 @@ func TestKVQuantiseTwice(t *testing.T) {
 // A page of 8 bits is a quarter of one of float32, and a little for the scales.
 func TestKVPartBytes(t *testing.T) {
 	for _, c := range []struct {
-		kv            KV
+		kv            KVLayout
 		scalesAt, all int
 	}{
-		{KV{PageRows: 64, Dim: 512}, 0, 64 * 512 * 4},
-		{KV{PageRows: 64, Dim: 512, Format: KVInt8, Group: 128}, 64 * 512, 64*512 + 64*4*4},
-		{KV{PageRows: 64, Dim: 576, Format: KVInt8, Group: 64}, 64 * 576, 64*576 + 64*9*4},
-		{KV{PageRows: 3, Dim: 7, Format: KVInt8, Group: 7}, 64, 128},
-		{KV{PageRows: 1, Dim: 64, Format: KVInt8, Group: 1}, 64, 64 + 256},
+		{KVLayout{PageRows: 64, Dim: 512}, 0, 64 * 512 * 4},
+		{KVLayout{PageRows: 64, Dim: 512, Format: KVInt8, Group: 128}, 64 * 512, 64*512 + 64*4*4},
+		{KVLayout{PageRows: 64, Dim: 576, Format: KVInt8, Group: 64}, 64 * 576, 64*576 + 64*9*4},
+		{KVLayout{PageRows: 3, Dim: 7, Format: KVInt8, Group: 7}, 64, 128},
+		{KVLayout{PageRows: 1, Dim: 64, Format: KVInt8, Group: 1}, 64, 64 + 256},
 	} {
 		if c.kv.Format == KVInt8 && c.kv.ScalesAt() != c.scalesAt || c.kv.PartBytes() != c.all {
 			t.Errorf("%+v: scales at %d, %d bytes; want %d, %d", c.kv, c.kv.ScalesAt(), c.kv.PartBytes(), c.scalesAt, c.all)

@@ -20,6 +20,7 @@ type LatentAttention struct {
 	KeysTransposed                    bool
 	Heads, Rank, Nope, Rope, ValueDim int
 	Scale                             float32
+	Cache                             KVLayout
 	Segments                          []KVSegment
 }
 
@@ -51,21 +52,16 @@ func (o *LatentAttention) Check() error {
 	}
 	c.blocks("Keys", &o.Keys, o.Heads, o.KeyRows, 0, used)
 	c.blocks("Values", &o.Values, o.Heads, o.ValueRows, o.FirstValue, o.ValueDim)
-	rows := c.kvSegments(o.Segments)
+	rows := c.kvSegments(&o.Cache, o.Segments)
 	q := c.heads("Q", o.Q, rows, o.Heads, sum(o.Nope, o.Rope), o.QRowStride, o.QHeadStride)
 	y := c.dense("Y", o.Y, rows, product(o.Heads, o.ValueDim))
 	c.apart("Q", q, "Y", y)
-	for i := range o.Segments {
-		if !c.ok() {
-			break
+	if kv := &o.Cache; c.ok() {
+		if want := sum(o.Rank, o.Rope); kv.Dim != want {
+			c.fail("the cache has %d channels, want Rank+Rope = %d", kv.Dim, want)
 		}
-		s := &o.Segments[i]
-		if want := sum(o.Rank, o.Rope); s.KV.Dim != want {
-			c.fail("the cache has %d channels, want Rank+Rope = %d", s.KV.Dim, want)
-		}
-		c.groups(&s.KV, "Rank", o.Rank)
-		c.pages(&s.KV, 0, s.Pos+s.Rows)
-		c.within("segment", i)
+		c.groups(kv, "Rank", o.Rank)
+		c.pages(kv, o.Segments, all)
 	}
 	return c.result()
 }

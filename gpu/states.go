@@ -3,6 +3,8 @@ package gpu
 import "sync"
 
 // StateSegment is the rows of one sequence in an operation with a recurrent state of fixed size.
+// The operation says where in State its own part begins: all layers of a step have the same
+// segments.
 type StateSegment struct {
 	Row, Rows int
 	State     View
@@ -18,8 +20,8 @@ var stateEndsPool = sync.Pool{New: func() any { return stateEnds{} }}
 const fewStates = 8
 
 // stateSegments requires at least one segment, none sharing a row or a state with another, each
-// with a state of stateFloats float32. It returns how many rows the operands have.
-func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int) {
+// with a state of stateFloats float32 from at bytes on. It returns how many rows the operands have.
+func (c *checker) stateSegments(segs []StateSegment, at, stateFloats int) (rows int) {
 	c.positive("number of Segments", len(segs))
 	var ends stateEnds
 	if len(segs) > fewStates && stateFloats > 0 {
@@ -36,7 +38,7 @@ func (c *checker) stateSegments(segs []StateSegment, stateFloats int) (rows int)
 			c.fail("row %d", s.Row)
 		}
 		if stateFloats > 0 {
-			c.floats("State", s.State, stateFloats)
+			c.floats("State", s.State.At(at), stateFloats)
 		}
 		apart := stateFloats == 0
 		if ends != nil && c.ok() {

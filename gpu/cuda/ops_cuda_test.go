@@ -193,7 +193,7 @@ func BenchmarkOps(b *testing.B) {
 // holds.
 func (x *opBench) cached(positions, dim int, f gpu.KVFormat, group int) gpu.KV {
 	const page = 64
-	kv := gpu.KV{PageRows: page, Dim: dim, Format: f, Group: group}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: page, Dim: dim, Format: f, Group: group}}
 	kv.VOffset = kv.PartBytes()
 	n := 2 * kv.PartBytes()
 	for range (positions + page - 1) / page {
@@ -230,8 +230,8 @@ func BenchmarkSequences(b *testing.B) {
 				op := gpu.Attention{Q: x.floats(rows * a.heads * a.dim), Y: x.floats(rows * a.heads * a.dim), QRowStride: a.heads * a.dim, QHeadStride: a.dim,
 					Heads: a.heads, KVHeads: a.kv, HeadDim: a.dim, Scale: 0.1}
 				for s := range a.sequences {
-					op.Segments = append(op.Segments, gpu.KVSegment{Row: s * a.rows, Rows: a.rows, Pos: a.positions - a.rows,
-						KV: x.cached(a.positions, a.kv*a.dim, f, group)})
+					kv := x.cached(a.positions, a.kv*a.dim, f, group)
+					op.Cache, op.Segments = kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: s * a.rows, Rows: a.rows, Pos: a.positions - a.rows, Pages: kv.Pages})
 				}
 				gpu.Encode(cmd, op)
 			})

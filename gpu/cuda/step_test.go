@@ -95,7 +95,7 @@ func hostSteps(b testing.TB, f *fake, texts, positions int) (step func()) {
 	}
 	b.Cleanup(func() { must(b, d.Close()) })
 	m := &stepModel{weights: room(16 << 20), at: room(256 << 20), table: new(gpu.ExpertTable), texts: texts}
-	kv := gpu.KV{PageRows: stepPage, Dim: stepKVHeads * stepHeadDim}
+	kv := gpu.KVLayout{PageRows: stepPage, Dim: stepKVHeads * stepHeadDim}
 	page := room(stepLayers * 2 * kv.PartBytes())
 	q, err := d.NewQueue()
 	must(b, err)
@@ -116,25 +116,20 @@ func hostSteps(b testing.TB, f *fake, texts, positions int) (step func()) {
 	gpu.Encode(c, gpu.Tabulate{Table: m.table})
 	submit()
 	pages := make([]gpu.Pages, texts)
-	segments := make([][]gpu.KVSegment, stepLayers)
-	for i := range segments {
-		segments[i] = make([]gpu.KVSegment, texts)
-	}
+	segments := make([]gpu.KVSegment, texts)
 	at, kept := positions, m.floats
 	return func() {
 		for t := range pages {
 			for pages[t].Len()*stepPage <= at {
 				pages[t] = pages[t].Append(page)
 			}
+			segments[t] = gpu.KVSegment{Row: t, Rows: 1, Pos: at - t, Pages: pages[t]}
 		}
 		for layer := range stepLayers {
-			for t := range pages {
-				k := kv
-				k.Pages, k.KOffset, k.VOffset = pages[t], layer*2*kv.PartBytes(), (layer*2+1)*kv.PartBytes()
-				segments[layer][t] = gpu.KVSegment{Row: t, Rows: 1, Pos: at - t, KV: k}
-			}
+			cache := kv
+			cache.KOffset, cache.VOffset = layer*2*kv.PartBytes(), (layer*2+1)*kv.PartBytes()
 			m.floats = kept
-			m.layer(c, segments[layer])
+			m.layer(c, cache, segments)
 			submit()
 		}
 		at++
@@ -142,7 +137,7 @@ func hostSteps(b testing.TB, f *fake, texts, positions int) (step func()) {
 }
 
 // layer encodes one layer as package dispatch does.
-func (m *stepModel) layer(c *gpu.Commands, segments []gpu.KVSegment) {
+func (m *stepModel) layer(c *gpu.Commands, cache gpu.KVLayout, segments []gpu.KVSegment) {
 	const heads, keys = stepHeads * stepHeadDim, stepKVHeads * stepHeadDim
 	n := m.texts
 	hidden, normed, w, turns := m.take(n*stepHidden), m.take(n*stepHidden), m.take(stepHidden), m.take(n*stepHeadDim)
@@ -157,9 +152,9 @@ func (m *stepModel) layer(c *gpu.Commands, segments []gpu.KVSegment) {
 		gpu.Encode(c, gpu.RMSNorm{X: part.v, W: w, Y: part.v, Vectors: n * part.heads, Dim: stepHeadDim, Eps: 1e-6})
 		gpu.Encode(c, gpu.Rope{X: part.v, Table: turns, Rows: n, Heads: part.heads, Rotary: stepHeadDim, RowStride: part.heads * stepHeadDim, HeadStride: stepHeadDim})
 	}
-	gpu.Encode(c, gpu.AppendKV{K: ks, V: vs, Segments: segments})
+	gpu.Encode(c, gpu.AppendKV{K: ks, V: vs, Cache: cache, Segments: segments})
 	gpu.Encode(c, gpu.Attention{Q: qs, Y: out, QRowStride: heads, QHeadStride: stepHeadDim, Heads: stepHeads, KVHeads: stepKVHeads, HeadDim: stepHeadDim,
-		Scale: 0.1, Segments: segments})
+		Scale: 0.1, Cache: cache, Segments: segments})
 	attended, routed, scratch := m.take(n*stepHidden), m.take(n*stepTopK*stepHidden), m.take(n*stepTopK*2*stepInner)
 	gpu.Encode(c, gpu.MatMul{W: m.matrix(stepHidden, heads, 4), X: out, Y: attended, Rows: n})
 	gpu.Encode(c, gpu.Add{A: hidden, B: attended, Y: hidden, N: n * stepHidden})

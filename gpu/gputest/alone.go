@@ -146,7 +146,8 @@ func aloneAttention(s *setup, rows []int, dim, group int) *operand {
 	sequences := make([]gpu.KVSegment, company)
 	for r := range sequences {
 		n := 1 + r*3
-		sequences[r] = gpu.KVSegment{Rows: 1, Pos: n - 1, KV: s.cache(fmt.Sprintf("sequence %d", r), cacheShape{16, kvHeads * dim, group, 0}, n, n).kv}
+		kv := s.cache(fmt.Sprintf("sequence %d", r), cacheShape{16, kvHeads * dim, group, 0}, n, n).kv
+		op.Cache, sequences[r] = kv.KVLayout, gpu.KVSegment{Rows: 1, Pos: n - 1, Pages: kv.Pages}
 	}
 	for i, r := range rows {
 		sequences[r].Row = i

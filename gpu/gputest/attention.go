@@ -136,7 +136,7 @@ func (s *setup) attended(a attentionShape) (y *operand, rows int) {
 	for i, seg := range a.segments {
 		n := seg[0] + seg[1]
 		c := a.cache(s, fmt.Sprintf("sequence %d", i), seg[0], n)
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 		for r := range seg[1] {
 			used[first[i]+r] = true
 			if s.unchecked {
@@ -204,7 +204,7 @@ func appendKV(s *setup, a attentionShape) {
 	op := gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), KStride: kStride}
 	for i, seg := range a.segments {
 		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{a.pageRows, dim, a.group, 0}, seg[0]+seg[1], seg[0])
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 		var keys, values [][]float32
 		for r := first[i]; r < first[i]+seg[1]; r++ {
 			keys, values = append(keys, k[r*kStride:][:dim]), append(values, v[r*vStride:][:dim])
@@ -236,6 +236,6 @@ func appendExtreme(s *setup) {
 	k[22*group] = 127
 	c := s.cache("sequence", cacheShape{4, groups * group, group, 0}, 6, 5)
 	c.expect(5, [][]float32{k}, [][]float32{v})
-	gpu.Encode(&s.cmds, gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: 1, Pos: 5, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: s.input("K", k).view(), V: s.input("V", v).view(), Cache: c.kv.KVLayout, Segments: []gpu.KVSegment{{Rows: 1, Pos: 5, Pages: c.kv.Pages}}})
 	s.run()
 }

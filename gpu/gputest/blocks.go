@@ -59,7 +59,7 @@ func blockAttention(s *setup, b blockShape, list func(n, last int) []int32) *ope
 	want, limit, used := make([]float64, rows*width), make([]float64, rows*width), make([]bool, rows)
 	for i, seg := range b.segments {
 		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group, 0}, seg[0]+seg[1], seg[0]+seg[1])
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 		for r := range seg[1] {
 			row, pos := first[i]+r, seg[0]+r
 			used[row] = true
@@ -133,7 +133,7 @@ func denseAttention(s *setup, b blockShape) *operand {
 		Scale: float32(1 / math.Sqrt(float64(b.dim)))}
 	for i, seg := range b.segments {
 		c := s.cache(fmt.Sprintf("sequence %d", i), cacheShape{b.pageRows, b.kvHeads * b.dim, b.group, 0}, seg[0]+seg[1], seg[0]+seg[1])
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 	}
 	gpu.Encode(&s.cmds, op)
 	s.run()

@@ -14,7 +14,7 @@ import (
 type cacheShape struct{ pageRows, dim, group, vDim int }
 
 func (c cacheShape) kv() gpu.KV {
-	kv := gpu.KV{PageRows: c.pageRows, Dim: c.dim, VDim: c.vDim, VOffset: 8}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: c.pageRows, Dim: c.dim, VDim: c.vDim, VOffset: 8}}
 	if c.group > 0 {
 		kv.Format, kv.Group = gpu.KVInt8, c.group
 	}

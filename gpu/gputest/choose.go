@@ -151,7 +151,7 @@ func chooses(s *setup, c chooseShape) {
 	}
 	for i, seg := range c.segments {
 		keys := s.cacheOf(fmt.Sprintf("sequence %d", i), cacheShape{c.pageRows, c.dim, c.group, 0}, seg[0]+seg[1], seg[0]+seg[1], s.drawKeys(c))
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: keys.kv})
+		op.Cache, op.Segments = keys.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: keys.kv.Pages})
 		for r := range seg[1] {
 			at := first[i] + r
 			c.define(want[at*width:(at+1)*width], data[at*c.heads*c.dim:], weights[at*c.heads:], keys.k[:seg[0]+r+1])
@@ -250,7 +250,7 @@ func chosenAttention(s *setup, l latentShape, budget int, list func(n, p int) []
 	want, limit, used := make([]float64, rows*l.heads*l.rank), make([]float64, rows*l.heads*l.rank), make([]bool, rows)
 	for i, seg := range l.segments {
 		c := s.latents(fmt.Sprintf("sequence %d", i), &l, seg[0]+seg[1])
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 		for r := range seg[1] {
 			row := first[i] + r
 			some := list(min(budget, seg[0]+r+1), seg[0]+r)
@@ -339,7 +339,7 @@ func aloneChoose(s *setup, rows []int, block int) *operand {
 	y := s.output("Chosen", len(rows)*op.Lists()*k)
 	op.Chosen = y.view()
 	for i, r := range rows {
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: i, Rows: 1, Pos: 200 + r, KV: keys.kv})
+		op.Cache, op.Segments = keys.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: i, Rows: 1, Pos: 200 + r, Pages: keys.kv.Pages})
 	}
 	gpu.Encode(&s.cmds, op)
 	return y
@@ -365,8 +365,8 @@ func piecesChosen(s *setup, pieces []int, group, block int) []*operand {
 	y, row := s.output("Chosen", n*op.Lists()*k), 0
 	op.Chosen = y.view()
 	for _, p := range pieces {
-		op.Segments = []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: keys.kv}}
-		gpu.Encode(&s.cmds, gpu.AppendKV{K: added.view(), Segments: op.Segments})
+		op.Cache, op.Segments = keys.kv.KVLayout, []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, Pages: keys.kv.Pages}}
+		gpu.Encode(&s.cmds, gpu.AppendKV{K: added.view(), Cache: op.Cache, Segments: op.Segments})
 		gpu.Encode(&s.cmds, op)
 		row += p
 	}

@@ -121,7 +121,7 @@ func heads(s *setup, h headsShape) {
 	}
 	q.expectVectors()
 	k.expectVectors()
-	gpu.Encode(&s.cmds, gpu.AppendKV{K: k.o.view(), V: s.input("V", v).view(), Segments: []gpu.KVSegment{{Rows: h.rows, Pos: pos, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: k.o.view(), V: s.input("V", v).view(), Cache: c.kv.KVLayout, Segments: []gpu.KVSegment{{Rows: h.rows, Pos: pos, Pages: c.kv.Pages}}})
 	s.runCached(c, pos, k.o, v)
 }
 
@@ -160,7 +160,7 @@ func latents(s *setup, rows, heads, rank, rotary, nope, group int) {
 		copy(limit[v*width+rank:(v+1)*width], q.limit[v*q.stride+nope:])
 	}
 	folded.expect(want, limit)
-	gpu.Encode(&s.cmds, gpu.AppendKV{K: kept.o.view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: kept.o.view(), Cache: c.kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, Pages: c.kv.Pages}}})
 	gpu.Encode(&s.cmds, gpu.CopyHeads{X: q.o.view().Floats(nope), Y: folded.view().Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
 		XRowStride: q.row, XHeadStride: q.stride, YRowStride: heads * width, YHeadStride: width})
 	s.runCached(c, pos, kept.o, nil)

@@ -224,7 +224,7 @@ func combineNormSequence() sequence {
 // keys, the rotary table, a page. group is the cache's.
 func headSequence(group int) sequence {
 	const rows, heads, kvHeads, dim, rotary, pageRows = 2, 3, 2, 16, 12, 4
-	kv := gpu.KV{PageRows: pageRows, Dim: kvHeads * dim}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: pageRows, Dim: kvHeads * dim}}
 	if group > 0 {
 		kv.Format, kv.Group = gpu.KVInt8, group
 	}
@@ -250,7 +250,7 @@ func headSequence(group int) sequence {
 					gpu.Encode(c, gpu.Rope{X: at(1), Table: at(5), Rows: rows, Heads: kvHeads, Rotary: rotary, RowStride: kvHeads * dim, HeadStride: dim})
 				},
 				func(c *gpu.Commands) {
-					gpu.Encode(c, gpu.AppendKV{K: at(1), V: at(2), Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, KV: kv}}})
+					gpu.Encode(c, gpu.AppendKV{K: at(1), V: at(2), Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, Pages: kv.Pages}}})
 				},
 			}
 		},
@@ -267,7 +267,7 @@ func latentSequence() sequence {
 		sizes:  []int{rows * kept, rows * heads * width, rank, rows * rotary, pageRows * kept, rows * heads * kept},
 		racing: [][2]int{{4, 0}},
 		build: func(at func(int) gpu.View) []func(c *gpu.Commands) {
-			kv := gpu.KV{PageRows: pageRows, Dim: kept, Pages: gpu.PagesOf(at(4))}
+			kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: pageRows, Dim: kept}, Pages: gpu.PagesOf(at(4))}
 			return []func(c *gpu.Commands){
 				func(c *gpu.Commands) {
 					gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept, Eps: eps})
@@ -279,7 +279,7 @@ func latentSequence() sequence {
 					gpu.Encode(c, gpu.Rope{X: at(1).Floats(nope), Table: at(3), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width, Interleaved: true})
 				},
 				func(c *gpu.Commands) {
-					gpu.Encode(c, gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, KV: kv}}})
+					gpu.Encode(c, gpu.AppendKV{K: at(0), Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: 1, Pages: kv.Pages}}})
 				},
 				func(c *gpu.Commands) {
 					gpu.Encode(c, gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,

@@ -172,7 +172,7 @@ func latentAttention(s *setup, l latentShape) {
 	want, limit, used := make([]float64, rows*l.heads*l.dim), make([]float64, rows*l.heads*l.dim), make([]bool, rows)
 	for i, seg := range l.segments {
 		c := s.latents(fmt.Sprintf("sequence %d", i), &l, seg[0]+seg[1])
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 		for r := range seg[1] {
 			used[first[i]+r] = true
 		}
@@ -271,7 +271,7 @@ func sharedAttention(s *setup, l latentShape) {
 	want, limit, used := make([]float64, rows*l.heads*l.rank), make([]float64, rows*l.heads*l.rank), make([]bool, rows)
 	for i, seg := range l.segments {
 		c := s.latents(fmt.Sprintf("sequence %d", i), &l, seg[0]+seg[1])
-		op.Segments = append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], KV: c.kv})
+		op.Cache, op.Segments = c.kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: first[i], Rows: seg[1], Pos: seg[0], Pages: c.kv.Pages})
 		for r := range seg[1] {
 			used[first[i]+r] = true
 			if s.unchecked {
@@ -299,6 +299,6 @@ func appendKeys(s *setup, shape cacheShape, rows int) {
 		want = append(want, k[r*shape.dim:][:shape.dim])
 	}
 	c.expect(5, want, nil)
-	gpu.Encode(&s.cmds, gpu.AppendKV{K: s.input("K", k).view(), Segments: []gpu.KVSegment{{Rows: rows, Pos: 5, KV: c.kv}}})
+	gpu.Encode(&s.cmds, gpu.AppendKV{K: s.input("K", k).view(), Cache: c.kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: 5, Pages: c.kv.Pages}}})
 	s.run()
 }

@@ -136,10 +136,10 @@ func piecesCached(s *setup, pieces []int, a cachedPieces) []*operand {
 	}
 	row := 0
 	for _, p := range pieces {
-		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, KV: c.kv}}
-		gpu.Encode(&s.cmds, gpu.AppendKV{K: k.view(), V: v.view(), Segments: segments})
+		segments := []gpu.KVSegment{{Row: row, Rows: p, Pos: before + row, Pages: c.kv.Pages}}
+		gpu.Encode(&s.cmds, gpu.AppendKV{K: k.view(), V: v.view(), Cache: c.kv.KVLayout, Segments: segments})
 		gpu.Encode(&s.cmds, gpu.Attention{Q: q.view(), Sinks: sinks, Y: y.view(), QRowStride: a.heads * a.dim, QHeadStride: a.dim, Heads: a.heads,
-			KVHeads: a.kvHeads, HeadDim: a.dim, Window: a.window, Scale: 0.25, Segments: segments})
+			KVHeads: a.kvHeads, HeadDim: a.dim, Window: a.window, Scale: 0.25, Cache: c.kv.KVLayout, Segments: segments})
 		row += p
 	}
 	return []*operand{y}

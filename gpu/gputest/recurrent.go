@@ -49,6 +49,12 @@ func spread(rows []int) (first []int, n int) {
 	return first, n
 }
 
+// stateAt is how far from a segment's State an operation's own part begins: any number but 0.
+const stateAt = 12
+
+// stateOf is the State of a segment whose state is where the operand is.
+func stateOf(o *operand) gpu.View { return o.view().At(-stateAt) }
+
 type convShape struct {
 	channels, kernel int
 	rows             []int
@@ -61,13 +67,13 @@ func conv(s *setup, c convShape) {
 	x, w := s.normal(rows*c.channels), s.normal(c.channels*c.kernel)
 	y := s.output("Y", rows*c.channels)
 	want, limit, used := make([]float64, rows*c.channels), make([]float64, rows*c.channels), make([]bool, rows)
-	op := gpu.CausalConv{X: s.input("X", x).view(), W: s.input("W", w).view(), Y: y.view(), Channels: c.channels, Kernel: c.kernel}
+	op := gpu.CausalConv{X: s.input("X", x).view(), W: s.input("W", w).view(), Y: y.view(), Channels: c.channels, Kernel: c.kernel, StateAt: stateAt}
 	for i, n := range c.rows {
 		seg := gpu.StateSegment{Row: first[i], Rows: n}
 		history := append([]float32{}, s.normal(past*c.channels)...)
 		if past > 0 {
 			state := s.inout(fmt.Sprintf("state %d", i), history)
-			seg.State = state.view()
+			seg.State = stateOf(state)
 			history = append(history, x[first[i]*c.channels:(first[i]+n)*c.channels]...)
 			state.expectExactly(history[n*c.channels:])
 		} else {
@@ -125,12 +131,13 @@ type deltaInputs struct{ qkv, alpha, beta, aLog, dtBias []float32 }
 func delta(s *setup, d deltaShape) {
 	first, rows := spread(d.rows)
 	op, y, in := d.op(s, rows)
+	op.StateAt = stateAt
 	vectors := d.valueHeads * d.valueDim
 	want, limit, used := make([]float64, rows*vectors), make([]float64, rows*vectors), make([]bool, rows)
 	for i, n := range d.rows {
 		start := s.normal(vectors * d.keyDim)
 		state := s.inout(fmt.Sprintf("state %d", i), start)
-		op.Segments = append(op.Segments, gpu.StateSegment{Row: first[i], Rows: n, State: state.view()})
+		op.Segments = append(op.Segments, gpu.StateSegment{Row: first[i], Rows: n, State: stateOf(state)})
 		S := float64s(start)
 		for r := first[i]; r < first[i]+n; r++ {
 			used[r] = true

@@ -26,17 +26,16 @@ func everyOp(t testing.TB, d *Device) *gpu.Commands {
 	gpu.Encode(c, gpu.SigmoidGate{X: y, G: x, Rows: rows, Heads: heads, Dim: dim / heads, GRowStride: dim, GHeadStride: dim / heads})
 	gpu.Encode(c, gpu.SwiGLU{Gate: x, Up: x, Y: y, Rows: rows, Dim: dim})
 	gpu.Encode(c, gpu.Rope{X: y, Table: f(rows * 32), Rows: rows, Heads: heads, Rotary: 32, RowStride: dim, HeadStride: dim / heads})
-	kv := gpu.KV{PageRows: rows, Dim: dim, VOffset: rows * dim * 4, Pages: gpu.PagesOf(f(2 * rows * dim))}
-	segments := []gpu.KVSegment{{Rows: rows, KV: kv}}
-	gpu.Encode(c, gpu.AppendKV{K: x, V: x, Segments: segments})
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: rows, Dim: dim, VOffset: rows * dim * 4}, Pages: gpu.PagesOf(f(2 * rows * dim))}
+	segments := []gpu.KVSegment{{Rows: rows, Pages: kv.Pages}}
+	gpu.Encode(c, gpu.AppendKV{K: x, V: x, Cache: kv.KVLayout, Segments: segments})
 	gpu.Encode(c, gpu.Attention{Q: x, Y: y, QRowStride: dim, QHeadStride: dim / heads, Heads: heads, KVHeads: heads,
-		HeadDim: dim / heads, Scale: 1, Segments: segments})
+		HeadDim: dim / heads, Scale: 1, Cache: kv.KVLayout, Segments: segments})
 	kv.Format, kv.Group = gpu.KVInt8, dim/heads
 	kv.VOffset = kv.PartBytes()
-	segments = []gpu.KVSegment{{Rows: rows, KV: kv}}
-	gpu.Encode(c, gpu.AppendKV{K: x, V: x, Segments: segments})
+	gpu.Encode(c, gpu.AppendKV{K: x, V: x, Cache: kv.KVLayout, Segments: segments})
 	gpu.Encode(c, gpu.Attention{Q: x, Y: y, QRowStride: dim, QHeadStride: dim / heads, Heads: heads, KVHeads: heads,
-		HeadDim: dim / heads, Scale: 1, Segments: segments})
+		HeadDim: dim / heads, Scale: 1, Cache: kv.KVLayout, Segments: segments})
 	gpu.Encode(c, gpu.CausalConv{X: x, W: f(4 * dim), Y: y, Channels: dim, Kernel: 4,
 		Segments: []gpu.StateSegment{{Rows: rows, State: f(3 * dim)}}})
 	gpu.Encode(c, gpu.DeltaRule{QKV: f(rows * 3 * dim), Alpha: f(rows * heads), Beta: f(rows * heads), ALog: f(heads), DtBias: f(heads),

@@ -6,7 +6,7 @@ import "github.com/moeflux/moeflux-actor/gpu"
 type appendTask struct {
 	k, v             []float32 // v is nil if values are part of the keys
 	kStride, vStride int
-	dim, vDim        int
+	cache            gpu.KVLayout
 	segments         []gpu.KVSegment
 	per              int // rows in a chunk
 }
@@ -18,11 +18,12 @@ func (t *appendTask) do(_ *scratch, chunk int) {
 			chunk -= n
 			continue
 		}
+		kv := s.In(&t.cache)
+		values := kv.Values()
 		for r := chunk * t.per; r < min((chunk+1)*t.per, s.Rows); r++ {
-			keep(&s.KV, s.KV.KOffset, s.Pos+r, t.k[(s.Row+r)*t.kStride:][:t.dim])
+			keep(&kv, kv.KOffset, s.Pos+r, t.k[(s.Row+r)*t.kStride:][:kv.Dim])
 			if t.v != nil {
-				values := s.KV.Values()
-				keep(&values, values.VOffset, s.Pos+r, t.v[(s.Row+r)*t.vStride:][:t.vDim])
+				keep(&values, kv.VOffset, s.Pos+r, t.v[(s.Row+r)*t.vStride:][:values.Dim])
 			}
 		}
 		return
@@ -39,8 +40,8 @@ func (x *executor) runAppendKV(o *gpu.AppendKV) {
 		count += o.Segments[i].Rows
 	}
 	t := &x.append
-	dim, vDim := o.Segments[0].KV.Dim, or(o.Segments[0].KV.VDim, o.Segments[0].KV.Dim)
-	*t = appendTask{kStride: or(o.KStride, dim), vStride: or(o.VStride, vDim), dim: dim, vDim: vDim, segments: o.Segments, per: x.width(count, 1)}
+	dim, vDim := o.Cache.Dim, or(o.Cache.VDim, o.Cache.Dim)
+	*t = appendTask{kStride: or(o.KStride, dim), vStride: or(o.VStride, vDim), cache: o.Cache, segments: o.Segments, per: x.width(count, 1)}
 	t.k = floatsAt(o.K, (rows-1)*t.kStride+dim)
 	if !o.V.IsZero() {
 		t.v = floatsAt(o.V, (rows-1)*t.vStride+vDim)
@@ -50,7 +51,7 @@ func (x *executor) runAppendKV(o *gpu.AppendKV) {
 		n += chunks(o.Segments[i].Rows, t.per)
 	}
 	ns := x.vectors.moving(2 * count * dim)
-	if o.Segments[0].KV.Format != gpu.KVF32 {
+	if o.Cache.Format != gpu.KVF32 {
 		ns = 2 * count * dim * roundNS
 	}
 	x.parallel(t, n, ns)

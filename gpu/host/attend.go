@@ -179,7 +179,8 @@ func (t *attnTask) doMerge(chunk int) {
 // attend takes the positions from first, where a span begins, to end. Those up to until follow on
 // this thread.
 func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, until int) {
-	kv, at := &tile.seg.KV, tile.kvHead*t.dim
+	s.cache = tile.seg.In(&t.op.Cache)
+	kv, at := &s.cache, tile.kvHead*t.dim
 	values := kv.Values()
 	if t.chosen != nil {
 		l := chosenList{t.chosen[(tile.row*t.kvHeads+tile.kvHead)*t.budget:], max(t.op.Block, 1)}
@@ -188,7 +189,7 @@ func (t *attnTask) attend(s *scratch, a *queries, tile *attnTile, first, end, un
 	}
 	if a.rows*a.heads < packedValues {
 		a.next, a.values = &s.next, &s.values
-		t.attendFew(a, tile, first, end, until)
+		t.attendFew(a, kv, tile, first, end, until)
 		return
 	}
 	start, held := t.start(a, kv, first)
@@ -234,8 +235,8 @@ func (t *attnTask) spanEnds(p, end int) bool {
 // attendFew is attend for so few queries that memory is slower than the computation: while it uses
 // a block's keys it fetches the block's values, and while it uses the values it fetches the next
 // block's keys.
-func (t *attnTask) attendFew(a *queries, tile *attnTile, first, end, until int) {
-	kv, values, at, vAt := &tile.seg.KV, a.values, tile.kvHead*t.dim, tile.kvHead*t.valueDim
+func (t *attnTask) attendFew(a *queries, kv *gpu.KV, tile *attnTile, first, end, until int) {
+	values, at, vAt := a.values, tile.kvHead*t.dim, tile.kvHead*t.valueDim
 	*values = kv.Values()
 	width, vWidth := a.kvHeads*a.dim, a.kvHeads*a.valueDim
 	if kv.VOffset == kv.KOffset { // values are the beginning of the keys

@@ -65,7 +65,7 @@ func (x *executor) runAttention(o *gpu.Attention) {
 	if o.ValueScale != 0 {
 		t.valueScale = o.ValueScale
 	}
-	if kv := &o.Segments[0].KV; x.rounds && kv.Format == gpu.KVInt8 && kv.Group%codeColumns == 0 {
+	if kv := &o.Cache; x.rounds && kv.Format == gpu.KVInt8 && kv.Group%codeColumns == 0 {
 		t.group, t.kernels = kv.Group, x.kernels
 	}
 	rows, count, longest, last, ns := 0, 0, 0, 0, 0

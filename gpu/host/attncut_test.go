@@ -121,7 +121,7 @@ func TestFewRows(t *testing.T) {
 						copy(floatsAt(view, len(x)), x)
 						return view
 					}
-					kv := gpu.KV{PageRows: pageRows, Dim: kvHeads * dim}
+					kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: pageRows, Dim: kvHeads * dim}}
 					kv.VOffset = kv.PartBytes()
 					for p := 0; p < most; p += pageRows {
 						kv.Pages = kv.Pages.Append(benchFloats(t, d, kv.PartBytes()/2))
@@ -132,7 +132,7 @@ func TestFewRows(t *testing.T) {
 						}
 					}
 					var c gpu.Commands
-					gpu.Encode(&c, gpu.AppendKV{K: place(k), V: place(v), Segments: []gpu.KVSegment{{Rows: most, KV: kv}}})
+					gpu.Encode(&c, gpu.AppendKV{K: place(k), V: place(v), Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: most, Pages: kv.Pages}}})
 					run(&c)
 					attend := func(segments ...gpu.KVSegment) []float32 {
 						var rows []float32
@@ -140,12 +140,12 @@ func TestFewRows(t *testing.T) {
 							s := &segments[i]
 							s.Row = len(rows) / (heads * dim)
 							rows = append(rows, q[s.Pos*heads*dim:(s.Pos+s.Rows)*heads*dim]...)
-							s.KV = kv
+							s.Pages = kv.Pages
 						}
 						y := benchFloats(t, d, len(rows))
 						var c gpu.Commands
 						gpu.Encode(&c, gpu.Attention{Q: place(rows), Y: y, QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
-							Scale: scale, Segments: segments})
+							Scale: scale, Cache: kv.KVLayout, Segments: segments})
 						run(&c)
 						return floatsAt(y, len(rows))
 					}

@@ -22,7 +22,7 @@ type opCase struct {
 // benchCache returns pages of 256 positions for n positions: float32, or with group above 0 8 bits
 // in groups of that many channels.
 func benchCache(b *testing.B, d *Device, n, dim, group int) gpu.KV {
-	kv := gpu.KV{PageRows: 256, Dim: dim, Group: group}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 256, Dim: dim, Group: group}}
 	if group > 0 {
 		kv.Format = gpu.KVInt8
 	}
@@ -39,9 +39,10 @@ func attentionCase(name string, rows, pos, heads, kvHeads, dim int) opCase {
 		looks += pos + r + 1
 	}
 	return opCase{name, func(b *testing.B, d *Device, c *gpu.Commands) {
+		kv := benchCache(b, d, pos+rows, kvHeads*dim, 0)
 		gpu.Encode(c, gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim,
 			QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11,
-			Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: benchCache(b, d, pos+rows, kvHeads*dim, 0)}}})
+			Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, Pages: kv.Pages}}})
 	}, 2 * looks * heads * dim, (pos + rows) * kvHeads * dim * 8}
 }
 
@@ -105,12 +106,14 @@ func rowCases(rows int) []opCase {
 			gpu.Encode(c, gpu.Embed{Table: benchMatrix(b, d, 1024, dim, q4), Tokens: make([]int32, rows), Y: benchFloats(b, d, rows*dim)})
 		}, 0, rows * dim * 4},
 		{"appendkv", func(b *testing.B, d *Device, c *gpu.Commands) {
-			gpu.Encode(c, gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
-				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 0)}}})
+			kv := benchCache(b, d, rows, 512, 0)
+			gpu.Encode(c, gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512), Cache: kv.KVLayout,
+				Segments: []gpu.KVSegment{{Rows: rows, Pages: kv.Pages}}})
 		}, 0, rows * 512 * 4 * 4},
 		{"appendkv/kv=int8", func(b *testing.B, d *Device, c *gpu.Commands) {
-			gpu.Encode(c, gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512),
-				Segments: []gpu.KVSegment{{Rows: rows, KV: benchCache(b, d, rows, 512, 128)}}})
+			kv := benchCache(b, d, rows, 512, 128)
+			gpu.Encode(c, gpu.AppendKV{K: benchFloats(b, d, rows*512), V: benchFloats(b, d, rows*512), Cache: kv.KVLayout,
+				Segments: []gpu.KVSegment{{Rows: rows, Pages: kv.Pages}}})
 		}, 0, rows * 2 * (512*5 + 4*4)},
 	}
 }
@@ -189,7 +192,7 @@ func BenchmarkOps(b *testing.B) {
 // them: a page is 64 positions of all layers in one buffer, float32 or 8 bits in groups of
 // channels. Latents are both keys and values.
 func layeredCaches(b *testing.B, d *Device, layers, n, dim, group int, latent bool) (caches []gpu.KV, bytes int) {
-	kv := gpu.KV{PageRows: 64, Dim: dim, Group: group}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 64, Dim: dim, Group: group}}
 	if group > 0 {
 		kv.Format = gpu.KVInt8
 	}
@@ -234,7 +237,7 @@ func BenchmarkDecodeAttention(b *testing.B) {
 						for i := range ops {
 							gpu.Encode(&ops[i], gpu.Attention{Q: benchFloats(b, d, shape.heads*shape.dim), Y: benchFloats(b, d, shape.heads*shape.dim),
 								QRowStride: shape.heads * shape.dim, QHeadStride: shape.dim, Heads: shape.heads, KVHeads: shape.kvHeads, HeadDim: shape.dim, ValueDim: shape.value,
-								Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: caches[i]}}})
+								Scale: 1. / 11, Cache: caches[i].KVLayout, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, Pages: caches[i].Pages}}})
 						}
 						walk(b, d, ops, bytes)
 						b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*len(ops)), "us/layer")
@@ -270,7 +273,7 @@ func BenchmarkPromptAttention(b *testing.B) {
 					kv, _ := layeredCaches(b, d, 1, pos+rows, kvHeads*dim, group, false)
 					var c gpu.Commands
 					gpu.Encode(&c, gpu.Attention{Q: benchFloats(b, d, rows*heads*dim), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * dim, QHeadStride: dim,
-						Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: kv[0]}}})
+						Heads: heads, KVHeads: kvHeads, HeadDim: dim, Scale: 1. / 11, Cache: kv[0].KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, Pages: kv[0].Pages}}})
 					for b.Loop() {
 						if err := d.Run(&c); err != nil {
 							b.Fatal(err)
@@ -300,10 +303,10 @@ func BenchmarkChoose(b *testing.B) {
 					list[j] = int32(j * (positions / k))
 				}
 				gpu.Encode(&scored[i], gpu.Choose{Q: benchFloats(b, d, heads*dim), Weights: benchFloats(b, d, heads), Chosen: benchFloats(b, d, k),
-					Heads: heads, Dim: dim, K: k, Scale: 1. / 11, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: keys[i]}}})
+					Heads: heads, Dim: dim, K: k, Scale: 1. / 11, Cache: keys[i].KVLayout, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, Pages: keys[i].Pages}}})
 				gpu.Encode(&attended[i], gpu.Attention{Q: benchFloats(b, d, mixed*width), Y: benchFloats(b, d, mixed*width), QRowStride: mixed * width,
 					QHeadStride: width, Heads: mixed, KVHeads: 1, HeadDim: width, ValueDim: value, Scale: 1. / 11, Chosen: chosen, Budget: k,
-					Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, KV: latents[i]}}})
+					Cache: latents[i].KVLayout, Segments: []gpu.KVSegment{{Rows: 1, Pos: positions - 1, Pages: latents[i].Pages}}})
 			}
 			for name, ops := range map[string][]gpu.Commands{"choose": scored, "attend": attended} {
 				b.Run(fmt.Sprintf("%s/positions=%d", name, positions), func(b *testing.B) {

@@ -76,7 +76,7 @@ func TestTranspose8(t *testing.T) {
 
 // asFloats returns a float32 cache with the numbers of kv.
 func asFloats(t *testing.T, d *Device, kv *gpu.KV) gpu.KV {
-	f := gpu.KV{PageRows: kv.PageRows, Dim: kv.Dim, VOffset: 4 * kv.PageRows * kv.Dim}
+	f := gpu.KV{KVLayout: gpu.KVLayout{PageRows: kv.PageRows, Dim: kv.Dim, VOffset: 4 * kv.PageRows * kv.Dim}}
 	if kv.VOffset == kv.KOffset {
 		f.VOffset = 0
 	}
@@ -110,7 +110,7 @@ func int8Cache(t *testing.T, d *Device, kv gpu.KV, n int) gpu.KV {
 		copy(floatsAt(v, n*kv.Dim), normals(rng, n*kv.Dim))
 		return v
 	}
-	op := gpu.AppendKV{K: place(), Segments: []gpu.KVSegment{{Rows: n, KV: kv}}}
+	op := gpu.AppendKV{K: place(), Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: n, Pages: kv.Pages}}}
 	if !keysOnly {
 		op.V = place()
 	}
@@ -136,7 +136,7 @@ func TestInt8Cache(t *testing.T) {
 		for _, cfg := range allConfigs(1, 3) {
 			t.Run(fmt.Sprintf("%+v/%+v", c, cfg), func(t *testing.T) {
 				d := openConfig(t, cfg)
-				kv := int8Cache(t, d, gpu.KV{PageRows: c.pageRows, Dim: c.kvHeads * c.dim, Group: c.group}, c.pos+c.rows)
+				kv := int8Cache(t, d, gpu.KV{KVLayout: gpu.KVLayout{PageRows: c.pageRows, Dim: c.kvHeads * c.dim, Group: c.group}}, c.pos+c.rows)
 				var pages [][]byte
 				for i := range kv.Pages.Len() {
 					pages = append(pages, bytesAt(kv.Pages.At(i), 2*kv.PartBytes()))
@@ -157,7 +157,7 @@ func TestInt8Cache(t *testing.T) {
 					y := benchFloats(t, d, c.rows*c.heads*c.dim)
 					var cmd gpu.Commands
 					gpu.Encode(&cmd, gpu.Attention{Q: q, Y: y, QRowStride: c.heads * c.dim, QHeadStride: c.dim, Heads: c.heads, KVHeads: c.kvHeads, HeadDim: c.dim,
-						Scale: 0.2, Segments: []gpu.KVSegment{{Rows: c.rows, Pos: c.pos, KV: kv}}})
+						Scale: 0.2, Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: c.rows, Pos: c.pos, Pages: kv.Pages}}})
 					if err := d.Run(&cmd); err != nil {
 						t.Fatal(err)
 					}
@@ -187,7 +187,7 @@ func TestInt8Latents(t *testing.T) {
 	for _, cfg := range allConfigs(1, 3) {
 		t.Run(fmt.Sprintf("%+v", cfg), func(t *testing.T) {
 			d := openConfig(t, cfg)
-			kv := int8Cache(t, d, gpu.KV{PageRows: 48, Dim: rank + rope, Group: 16, VOffset: -1}, pos+rows)
+			kv := int8Cache(t, d, gpu.KV{KVLayout: gpu.KVLayout{PageRows: 48, Dim: rank + rope, Group: 16, VOffset: -1}}, pos+rows)
 			w := benchMatrix(t, d, heads*(nope+dim), rank, quant.BF16)
 			const width = nope + rope
 			q := benchFloats(t, d, rows*heads*width)
@@ -197,7 +197,7 @@ func TestInt8Latents(t *testing.T) {
 				var cmd gpu.Commands
 				gpu.Encode(&cmd, gpu.LatentAttention{Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: w, Values: w, KeyRows: nope + dim,
 					ValueRows: nope + dim, FirstValue: nope, Heads: heads, Rank: rank, Nope: nope, Rope: rope, ValueDim: dim, Scale: float32(1 / math.Sqrt(width)),
-					Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: kv}}})
+					Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, Pages: kv.Pages}}})
 				if err := d.Run(&cmd); err != nil {
 					t.Fatal(err)
 				}

@@ -71,9 +71,10 @@ func (t *chooseTask) score(s *scratch, b *chooseBand, first, end int) {
 	for i := range heads {
 		t.norm(q[i*o.Dim:(i+1)*o.Dim], t.q[(b.row*o.Heads+i)*o.Dim:][:o.Dim], nil, o.Scale)
 	}
+	s.cache = b.seg.In(&o.Cache)
 	for p := first / attnBlock * attnBlock; p < end; p += attnBlock {
 		n := min(attnBlock, end-p)
-		t.transposeKeys(kt, pad, &b.seg.KV, 0, o.Dim, p, 0, n)
+		t.transposeKeys(kt, pad, &s.cache, 0, o.Dim, p, 0, n)
 		t.multiply(products, q, kt, attnBlock, o.Dim, attnBlock, heads, o.Dim, n, false)
 		if o.Block > 0 {
 			t.raise(b, products, p, max(p, first), p+n)

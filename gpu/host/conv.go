@@ -11,6 +11,7 @@ type convTask struct {
 	x, w, y          []float32
 	channels, kernel int
 	segments         []gpu.StateSegment
+	stateAt          int
 	per, perSegment  int // channels in a chunk, chunks in a segment
 }
 
@@ -21,7 +22,7 @@ func (t *convTask) do(s *scratch, chunk int) {
 	past := t.kernel - 1
 	var state []float32
 	if past > 0 {
-		state = floatsAt(seg.State, past*t.channels)
+		state = floatsAt(seg.State.At(t.stateAt), past*t.channels)
 	}
 	// input returns the chunk's channels of the row that is i rows after the state's first.
 	input := func(i int) []float32 {
@@ -67,7 +68,7 @@ func (x *executor) runConv(o *gpu.CausalConv) {
 		count += o.Segments[i].Rows
 	}
 	t := &x.conv
-	*t = convTask{vectors: x.vectors, channels: o.Channels, kernel: o.Kernel, segments: o.Segments, per: x.width(o.Channels, lineFloats)}
+	*t = convTask{vectors: x.vectors, channels: o.Channels, kernel: o.Kernel, segments: o.Segments, stateAt: o.StateAt, per: x.width(o.Channels, lineFloats)}
 	t.x, t.y = floatsAt(o.X, rows*o.Channels), floatsAt(o.Y, rows*o.Channels)
 	t.w = floatsAt(o.W, o.Channels*o.Kernel)
 	t.perSegment = chunks(o.Channels, t.per)

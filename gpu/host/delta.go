@@ -12,6 +12,7 @@ type deltaTask struct {
 	qkv, alpha, beta, aLog, dtBias, y      []float32
 	keyHeads, valueHeads, keyDim, valueDim int
 	segments                               []gpu.StateSegment
+	stateAt                                int
 }
 
 // deltaRowNS is the time that the gates and norms of a row take for one head.
@@ -24,7 +25,7 @@ const deltaRows = 64
 func (t *deltaTask) do(s *scratch, chunk int) {
 	seg, key := &t.segments[chunk/t.keyHeads], chunk%t.keyHeads
 	size, group := t.valueDim*t.keyDim, t.valueHeads/t.keyHeads
-	state := floatsAt(seg.State, t.valueHeads*size)
+	state := floatsAt(seg.State.At(t.stateAt), t.valueHeads*size)
 	n := min(deltaRows, seg.Rows)
 	mem := aligned(grow(&s.a, lineFloats+lineUp(n*2*t.keyDim)+lineUp(n*4)+n*t.valueDim+n))
 	keys, gates, values, dots := floats(&mem, lineUp(n*2*t.keyDim)), floats(&mem, lineUp(n*4)), floats(&mem, n*t.valueDim), floats(&mem, n)
@@ -100,7 +101,7 @@ func (x *executor) runDelta(o *gpu.DeltaRule) {
 	}
 	values := o.ValueHeads * o.ValueDim
 	t := &x.delta
-	*t = deltaTask{vectors: x.vectors, keyHeads: o.KeyHeads, valueHeads: o.ValueHeads, keyDim: o.KeyDim, valueDim: o.ValueDim, segments: o.Segments}
+	*t = deltaTask{vectors: x.vectors, keyHeads: o.KeyHeads, valueHeads: o.ValueHeads, keyDim: o.KeyDim, valueDim: o.ValueDim, segments: o.Segments, stateAt: o.StateAt}
 	t.qkv = floatsAt(o.QKV, rows*(2*o.KeyHeads*o.KeyDim+values))
 	t.alpha, t.beta = floatsAt(o.Alpha, rows*o.ValueHeads), floatsAt(o.Beta, rows*o.ValueHeads)
 	t.aLog, t.dtBias = floatsAt(o.ALog, o.ValueHeads), floatsAt(o.DtBias, o.ValueHeads)

@@ -164,11 +164,11 @@ func (b deviceBuffer) Release()      {}
 // attentionOver is work for all threads that reads pages.
 func attentionOver(t testing.TB, d *Device, page gpu.View) *gpu.Commands {
 	const heads, dim, rows = 4, 64, 64
-	kv := gpu.KV{PageRows: 64, Dim: heads * dim, VOffset: 64 * heads * dim * 4, Pages: gpu.PagesOf(page)}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 64, Dim: heads * dim, VOffset: 64 * heads * dim * 4}, Pages: gpu.PagesOf(page)}
 	c := new(gpu.Commands)
 	gpu.Encode(c, gpu.Fill{Dst: benchFloats(t, d, 4), Bytes: 4})
 	gpu.Encode(c, gpu.Attention{Q: benchFloats(t, d, rows*heads*dim), Y: benchFloats(t, d, rows*heads*dim), QRowStride: heads * dim,
-		QHeadStride: dim, Heads: heads, KVHeads: heads, HeadDim: dim, Scale: 1, Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
+		QHeadStride: dim, Heads: heads, KVHeads: heads, HeadDim: dim, Scale: 1, Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pages: kv.Pages}}})
 	return c
 }
 

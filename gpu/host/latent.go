@@ -80,9 +80,10 @@ func (t *latentTask) loadTransposed(dst, row []float32, m *matrix, first, n, col
 // attend takes rows of a segment, from its row r on, through all positions that they attend to.
 func (t *latentTask) attend(s *scratch, b *latentHead, seg *gpu.KVSegment, h, r, rows int) {
 	a := t.queries(s, seg, h, r, rows)
+	s.cache = seg.In(&t.op.Cache)
 	for p := 0; p <= a.last(); p += attnSpan {
 		first := a.span(p)
-		t.weighSpan(&a, b, &seg.KV, p)
+		t.weighSpan(&a, b, &s.cache, p)
 		a.endSpan(p, first)
 	}
 	t.write(&a, seg.Row+r, h)

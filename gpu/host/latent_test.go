@@ -23,7 +23,7 @@ func TestLatentSpans(t *testing.T) {
 		var want []float32
 		for _, threads := range []int{1, 2, 3, 5, 16, 64} {
 			d := open(t, threads)
-			cache := gpu.KV{PageRows: 48, Dim: rank + rope, Group: 16, VOffset: -1}
+			cache := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 48, Dim: rank + rope, Group: 16, VOffset: -1}}
 			long, short := int8Cache(t, d, cache, pos+rows), int8Cache(t, d, cache, 2)
 			if !codes {
 				long, short = asFloats(t, d, &long), asFloats(t, d, &short)
@@ -34,7 +34,7 @@ func TestLatentSpans(t *testing.T) {
 			var cmd gpu.Commands
 			gpu.Encode(&cmd, gpu.LatentAttention{Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: w, Values: w, KeyRows: nope + dim,
 				ValueRows: nope + dim, FirstValue: nope, Heads: heads, Rank: rank, Nope: nope, Rope: rope, ValueDim: dim, Scale: float32(1 / math.Sqrt(width)),
-				Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: long}, {Row: rows, Rows: 2, KV: short}}})
+				Cache: long.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, Pages: long.Pages}, {Row: rows, Rows: 2, Pages: short.Pages}}})
 			if err := d.Run(&cmd); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func BenchmarkLatentPrompt(b *testing.B) {
 				var cmd gpu.Commands
 				gpu.Encode(&cmd, gpu.LatentAttention{Q: benchFloats(b, d, rows*heads*width), Y: benchFloats(b, d, rows*heads*dim), QRowStride: heads * width, QHeadStride: width,
 					Keys: w, Values: w, KeyRows: nope + dim, ValueRows: nope + dim, FirstValue: nope, Heads: heads, Rank: rank, Nope: nope, Rope: rope, ValueDim: dim,
-					Scale: 0.1, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, KV: kv[0]}}})
+					Scale: 0.1, Cache: kv[0].KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pos: pos, Pages: kv[0].Pages}}})
 				for b.Loop() {
 					if err := d.Run(&cmd); err != nil {
 						b.Fatal(err)

@@ -64,7 +64,8 @@ func (t *latentTask) doSpan(s *scratch, chunk int) {
 				a.spanStats, a.spanAcc = t.sums(h, span, seg.Row+r, rows)
 				a.stats, a.acc = a.spanStats, a.spanAcc
 				a.span(span * attnSpan)
-				t.weighSpan(&a, &b, &seg.KV, span*attnSpan)
+				s.cache = seg.In(&t.op.Cache)
+				t.weighSpan(&a, &b, &s.cache, span*attnSpan)
 			}
 		}
 	}

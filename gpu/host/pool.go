@@ -28,6 +28,7 @@ type scratch struct {
 	chooser  route.Chooser
 	next     ahead
 	idle     aheadLines // none
+	cache    gpu.KV     // of the sequence whose rows attend
 	values   gpu.KV     // that next fetches
 	upcoming []stretch  // what each thread reads in the job after the next one; nil: not known
 }

@@ -12,17 +12,18 @@ type appendParams struct{ n, dim, kStride, vStride, group uint32 }
 // appendSimdgroups is how many groups of channels a threadgroup rounds to 8 bits.
 const appendSimdgroups = 8
 
-// appendRows lists where the rows of segments go in the cache, in order.
-func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
+// appendRows lists where the rows of all segments go in the cache, in order.
+func (x *encoder) appendRows(o *gpu.AppendKV) []appendRow {
 	l := &x.lists
 	l.appends = l.appends[:0]
-	for i := range segments {
-		s := &segments[i]
+	kv := &o.Cache
+	for i := range o.Segments {
+		s := &o.Segments[i]
 		for r := range s.Rows {
 			pos := s.Pos + r
-			a := address(s.KV.Pages.At(pos / s.KV.PageRows))
-			l.appends = append(l.appends, appendRow{k: a + uint64(s.KV.KOffset), v: a + uint64(s.KV.VOffset), row: uint32(s.Row + r),
-				slot: uint32(pos % s.KV.PageRows), pageRows: uint32(s.KV.PageRows)})
+			a := address(s.Pages.At(pos / kv.PageRows))
+			l.appends = append(l.appends, appendRow{k: a + uint64(kv.KOffset), v: a + uint64(kv.VOffset), row: uint32(s.Row + r),
+				slot: uint32(pos % kv.PageRows), pageRows: uint32(kv.PageRows)})
 		}
 	}
 	return l.appends
@@ -31,7 +32,7 @@ func (x *encoder) appendRows(segments []gpu.KVSegment) []appendRow {
 // appendKV writes keys and values in one launch if they have as many channels, else in two: values
 // then take the place of keys.
 func (x *encoder) appendKV(o *gpu.AppendKV) {
-	kv, rows := &o.Segments[0].KV, x.appendRows(o.Segments)
+	kv, rows := &o.Cache, x.appendRows(o)
 	if kv.VDim == 0 {
 		x.appendPart(o, rows, appended{kv: *kv, k: o.K, v: o.V, kStride: o.KStride, vStride: o.VStride})
 		return
@@ -49,7 +50,7 @@ func (x *encoder) appendKV(o *gpu.AppendKV) {
 // appended is what a launch writes to the cache: rows of k and, if there are any, of v, with as
 // many channels.
 type appended struct {
-	kv               gpu.KV // its Dim is the channels
+	kv               gpu.KVLayout // its Dim is the channels
 	k, v             gpu.View
 	kStride, vStride int // float32s; 0: the channels
 }

@@ -46,7 +46,7 @@ func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	_, latent := op.(*gpu.LatentAttention)
 	valueDim := or(o.ValueDim, o.HeadDim)
 	a := attending{encoder: x, op: op, Attention: o, q: q, y: y, at: at, valueDim: valueDim, format: cacheFormat(o), keysOnly: latent}
-	a.set, a.pages = x.pages.find(o.Segments)
+	a.set, a.pages = x.pages.find(o.Segments, o.Cache.PageRows)
 	a.wide = widePages(o, valueDim, a.set)
 	few, many := a.rows()
 	a.wantLimbs(len(few) + len(many))
@@ -99,7 +99,7 @@ func (a *attending) haveLimbs() {
 
 // cacheFormat is the KV8 of the kernels.
 func cacheFormat(o *gpu.Attention) int {
-	switch kv := &o.Segments[0].KV; {
+	switch kv := &o.Cache; {
 	case kv.Format != gpu.KVInt8:
 		return 0
 	case kv.Group == o.HeadDim:
@@ -110,14 +110,14 @@ func cacheFormat(o *gpu.Attention) int {
 
 // tileable reports whether there is a kernel for tiles of rows.
 func (a *attending) tileable() bool {
-	return a.wide && a.ValueDim == 0 && a.Budget == 0 && a.Segments[0].KV.VDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
+	return a.wide && a.ValueDim == 0 && a.Budget == 0 && a.Cache.VDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
 		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
 // params are those of a launch whose rows have at most parts parts of per chunks, with heads query
 // heads to a threadgroup.
 func (a *attending) params(heads, per, parts int) attentionParams {
-	kv := &a.Segments[0].KV // all are of one width and format
+	kv := &a.Cache
 	group := a.Heads / a.KVHeads
 	keys, values := uint64(kv.KOffset), uint64(kv.VOffset)
 	if a.keysOnly {
@@ -338,7 +338,7 @@ func (a *attending) rows() (few, many []attentionRow) {
 		first := uint32(a.set.sequences[i].first)
 		for r := range s.Rows {
 			pos := a.Attended(s.Pos+r) - 1 // those of a row that chooses are counted in its list
-			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(pos), pages: first, pageRows: uint32(s.KV.PageRows)})
+			l.rows = append(l.rows, attentionRow{row: uint32(s.Row + r), pos: uint32(pos), pages: first, pageRows: uint32(a.Cache.PageRows)})
 		}
 	}
 	for i := range a.Segments {
@@ -360,9 +360,9 @@ func widePages(o *gpu.Attention, valueDim int, set *pageSet) bool {
 	if o.HeadDim%4 != 0 || valueDim%4 != 0 {
 		return false
 	}
-	if kv := &o.Segments[0].KV; kv.Format == gpu.KVInt8 { // 4 bytes, which pages are aligned to
+	if kv := &o.Cache; kv.Format == gpu.KVInt8 { // 4 bytes, which pages are aligned to
 		return kv.Group%4 == 0
 	}
-	kv := &o.Segments[0].KV
+	kv := &o.Cache
 	return kv.VDim%4 == 0 && kv.KOffset%16 == 0 && kv.VOffset%16 == 0 && set.offsets%16 == 0
 }

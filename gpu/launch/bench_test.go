@@ -22,22 +22,17 @@ func benchStep(b *testing.B, texts, positions int) {
 	d := openFake(b, &fake{})
 	q := newQueue(b, d)
 	v := newBuffer(b, d, 1<<24)
-	kv := gpu.KV{PageRows: pageRows, Dim: kvHeads * dim}
+	kv := gpu.KVLayout{PageRows: pageRows, Dim: kvHeads * dim}
 	kv.VOffset = kv.PartBytes()
 	page := newBuffer(b, d, layers*2*kv.PartBytes())
-	segments := make([][]gpu.KVSegment, layers)
+	var segments []gpu.KVSegment
 	states := make([]gpu.StateSegment, texts)
 	for t := range texts {
 		var views []gpu.View
 		for p := 0; p < positions; p += pageRows {
 			views = append(views, page)
 		}
-		pages := gpu.PagesOf(views...)
-		for l := range segments {
-			at := kv
-			at.Pages, at.KOffset, at.VOffset = pages, l*2*kv.PartBytes(), (l*2+1)*kv.PartBytes()
-			segments[l] = append(segments[l], gpu.KVSegment{Row: t, Rows: 1, Pos: positions - 1, KV: at})
-		}
+		segments = append(segments, gpu.KVSegment{Row: t, Rows: 1, Pos: positions - 1, Pages: gpu.PagesOf(views...)})
 		states[t] = gpu.StateSegment{Row: t, Rows: 1, State: newBuffer(b, d, 4*3*64)}
 	}
 	done := make(chan error, 1)
@@ -47,9 +42,11 @@ func benchStep(b *testing.B, texts, positions int) {
 	for b.Loop() {
 		for l := range layers {
 			c.Reset()
-			gpu.Encode(c, gpu.AppendKV{K: v, V: v, Segments: segments[l]})
+			cache := kv
+			cache.KOffset, cache.VOffset = l*2*kv.PartBytes(), (l*2+1)*kv.PartBytes()
+			gpu.Encode(c, gpu.AppendKV{K: v, V: v, Cache: cache, Segments: segments})
 			gpu.Encode(c, gpu.Attention{Q: v, Y: v.At(1 << 23), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kvHeads, HeadDim: dim,
-				Scale: 1, Segments: segments[l]})
+				Scale: 1, Cache: cache, Segments: segments})
 			gpu.Encode(c, gpu.CausalConv{X: v, W: v, Y: v.At(1 << 23), Channels: 64, Kernel: 4, Segments: states})
 			t, err := q.Submit(c)
 			if err != nil {

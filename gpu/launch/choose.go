@@ -13,9 +13,9 @@ const (
 // choose scores what as many rows see as scratch memory is taken for, and chooses.
 func (x *encoder) choose(o *gpu.Choose) {
 	keys := &gpu.Attention{QRowStride: o.Heads * o.Dim, QHeadStride: o.Dim, Heads: o.Heads, KVHeads: 1, HeadDim: o.Dim,
-		ValueDim: o.Dim, Scale: o.Scale, Segments: o.Segments}
+		ValueDim: o.Dim, Scale: o.Scale, Cache: o.Cache, Segments: o.Segments}
 	a := attending{encoder: x, op: o, Attention: keys, q: place{view: o.Q}, valueDim: o.Dim, format: cacheFormat(keys), keysOnly: true}
-	a.set, a.pages = x.pages.find(o.Segments)
+	a.set, a.pages = x.pages.find(o.Segments, o.Cache.PageRows)
 	a.wide = widePages(keys, o.Dim, a.set)
 	rows, _ := a.rows() // it has no tiles
 	block, kernel := max(o.Block, 1), "index_scores"

@@ -299,7 +299,7 @@ func TestNoScratch(t *testing.T) {
 	x, page, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
 	c := new(gpu.Commands)
 	gpu.Encode(c, gpu.Attention{Q: x, Y: x.At(1 << 16), Heads: heads, KVHeads: 1, HeadDim: dim, QRowStride: heads * dim, QHeadStride: dim, Scale: 1,
-		Segments: []gpu.KVSegment{{Rows: 1, Pos: 999, KV: gpu.KV{Pages: gpu.PagesOf(page), PageRows: 1000, Dim: dim, VOffset: 1 << 19}}}})
+		Cache: gpu.KVLayout{PageRows: 1000, Dim: dim, VOffset: 1 << 19}, Segments: []gpu.KVSegment{{Rows: 1, Pos: 999, Pages: gpu.PagesOf(page)}}})
 	f.refuse = 1<<16 + 1 // what tables take there is
 	if err := wait(t, q, c); !errors.Is(err, gpu.ErrOutOfMemory) || !strings.Contains(err.Error(), "between launches") {
 		t.Errorf("error %v, want ErrOutOfMemory of what operations need between launches", err)
@@ -461,8 +461,8 @@ func many(t testing.TB) (submit func()) {
 	d := openFake(t, &fake{})
 	v, state, q := newBuffer(t, d, 1<<20), newBuffer(t, d, 1<<20), newQueue(t, d)
 	at := func(i int) gpu.View { return v.At(i << 16) }
-	kv := gpu.KV{Pages: gpu.PagesOf(state), PageRows: 64, Dim: 64, KOffset: 0, VOffset: 1 << 15}
-	segments := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
+	kv := gpu.KVLayout{PageRows: 64, Dim: 64, KOffset: 0, VOffset: 1 << 15}
+	segments := []gpu.KVSegment{{Rows: 2, Pos: 3, Pages: gpu.PagesOf(state)}}
 	states := []gpu.StateSegment{{Rows: 2, State: state}}
 	w := gpu.Matrix{Rows: 32, Cols: 64, Weight: at(2)}
 	square := gpu.Matrix{Rows: 64, Cols: 64, Weight: at(2)}
@@ -470,7 +470,7 @@ func many(t testing.TB) (submit func()) {
 	layer := &gpu.ExpertTable{Experts: wave.Experts, At: at(6)}
 	picks := []int32{0, -1}
 	rows := []int32{1, 0}
-	long := []gpu.KVSegment{{Rows: 2, Pos: 3, KV: kv}}
+	long := []gpu.KVSegment{{Rows: 2, Pos: 3, Pages: gpu.PagesOf(state)}}
 	weights := []float32{1, 2}
 	var c gpu.Commands
 	fill := func() {
@@ -478,8 +478,8 @@ func many(t testing.TB) (submit func()) {
 		gpu.Encode(&c, gpu.Gather{X: at(0), XRows: 2, Rows: rows, Y: at(1), Dim: 16})
 		gpu.Encode(&c, gpu.RMSNorm{X: at(0), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
 		gpu.Encode(&c, gpu.MatMul{W: w, X: at(0), Y: at(1), Rows: 2})
-		gpu.Encode(&c, gpu.AppendKV{K: at(0), V: at(1), Segments: segments})
-		gpu.Encode(&c, gpu.Attention{Q: at(0), Y: at(1), QRowStride: 128, QHeadStride: 32, Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 1, Segments: segments})
+		gpu.Encode(&c, gpu.AppendKV{K: at(0), V: at(1), Cache: kv, Segments: segments})
+		gpu.Encode(&c, gpu.Attention{Q: at(0), Y: at(1), QRowStride: 128, QHeadStride: 32, Heads: 4, KVHeads: 2, HeadDim: 32, Scale: 1, Cache: kv, Segments: segments})
 		gpu.Encode(&c, gpu.CausalConv{X: at(0), W: at(2), Y: at(1), Channels: 16, Kernel: 4, Segments: states})
 		gpu.Encode(&c, gpu.DeltaRule{QKV: at(0), Alpha: at(3), Beta: at(4), ALog: at(5), DtBias: at(6), Y: at(1), KeyHeads: 1, ValueHeads: 1, KeyDim: 8,
 			ValueDim: 8, Segments: states})
@@ -499,7 +499,7 @@ func many(t testing.TB) (submit func()) {
 		gpu.Encode(&c, gpu.RMSNorm{X: at(1), Y: at(1), Vectors: 2, Dim: 64, Eps: 1e-6})
 		gpu.Encode(&c, gpu.RMSNorm{X: at(0), W: at(2), Y: at(0), Vectors: 4, Dim: 32, Eps: 1e-6})
 		gpu.Encode(&c, gpu.Rope{X: at(1), Table: at(3), Rows: 2, Heads: 2, Rotary: 16, RowStride: 64, HeadStride: 32})
-		gpu.Encode(&c, gpu.AppendKV{K: at(1), V: at(4), Segments: long})
+		gpu.Encode(&c, gpu.AppendKV{K: at(1), V: at(4), Cache: kv, Segments: long})
 	}
 	done := make(chan error, 1)
 	tell := func(err error) { done <- err }

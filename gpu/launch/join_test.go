@@ -33,7 +33,7 @@ func affine(rows, cols int, at gpu.View) gpu.Matrix {
 // headOps is the way of queries, keys and values of 2 rows to attention.
 func headOps(c *gpu.Commands, at func(i int) gpu.View, format gpu.KVFormat) {
 	const rows, heads, kvHeads, dim = 2, 4, 2, 32
-	kv := gpu.KV{Pages: gpu.PagesOf(at(5)), PageRows: 8, Dim: kvHeads * dim, VOffset: 4096, Format: format}
+	kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 8, Dim: kvHeads * dim, VOffset: 4096, Format: format}, Pages: gpu.PagesOf(at(5))}
 	if format == gpu.KVInt8 {
 		kv.Group = dim
 	}
@@ -41,7 +41,7 @@ func headOps(c *gpu.Commands, at func(i int) gpu.View, format gpu.KVFormat) {
 	gpu.Encode(c, gpu.RMSNorm{X: at(1), W: at(3), Y: at(1), Vectors: rows * kvHeads, Dim: dim, Eps: 1e-6})
 	gpu.Encode(c, gpu.Rope{X: at(0), Table: at(4), Rows: rows, Heads: heads, Rotary: 16, RowStride: 2 * heads * dim, HeadStride: 2 * dim})
 	gpu.Encode(c, gpu.Rope{X: at(1), Table: at(4), Rows: rows, Heads: kvHeads, Rotary: 16, RowStride: kvHeads * dim, HeadStride: dim})
-	gpu.Encode(c, gpu.AppendKV{K: at(1), V: at(2), Segments: []gpu.KVSegment{{Rows: 1, Pos: 3, KV: kv}, {Row: 1, Rows: 1, Pos: 7, KV: kv}}})
+	gpu.Encode(c, gpu.AppendKV{K: at(1), V: at(2), Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: 1, Pos: 3, Pages: kv.Pages}, {Row: 1, Rows: 1, Pos: 7, Pages: kv.Pages}}})
 }
 
 // TestJoins says which kernels operations become that follow one another.
@@ -114,11 +114,11 @@ func TestJoins(t *testing.T) {
 		{"latents", func(c *gpu.Commands, at func(int) gpu.View) {
 			const heads, rank, nope, rotary = 2, 32, 16, 8
 			const kept, width = rank + rotary, nope + rotary
-			kv := gpu.KV{Pages: gpu.PagesOf(at(4)), PageRows: 8, Dim: kept}
+			kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 8, Dim: kept}, Pages: gpu.PagesOf(at(4))}
 			gpu.Encode(c, gpu.RMSNorm{X: at(0), W: at(3), Y: at(0), Vectors: rows, Dim: rank, XStride: kept, YStride: kept})
 			gpu.Encode(c, gpu.Rope{X: at(0).Floats(rank), Table: at(2), Rows: rows, Heads: 1, Rotary: rotary, RowStride: kept, HeadStride: rotary})
 			gpu.Encode(c, gpu.Rope{X: at(1).Floats(nope), Table: at(2), Rows: rows, Heads: heads, Rotary: rotary, RowStride: heads * width, HeadStride: width})
-			gpu.Encode(c, gpu.AppendKV{K: at(0), Segments: []gpu.KVSegment{{Rows: rows, KV: kv}}})
+			gpu.Encode(c, gpu.AppendKV{K: at(0), Cache: kv.KVLayout, Segments: []gpu.KVSegment{{Rows: rows, Pages: kv.Pages}}})
 			gpu.Encode(c, gpu.CopyHeads{X: at(1).Floats(nope), Y: at(5).Floats(rank), Rows: rows, Heads: heads, Dim: rotary,
 				XRowStride: heads * width, XHeadStride: width, YRowStride: heads * kept, YHeadStride: kept})
 		}, []string{"head_vectors"}},

@@ -158,7 +158,7 @@ func (h *headJoin) takeRope(o *gpu.Rope) bool {
 
 // takeAppend takes keys that have been normalised or rotated, and the values with them.
 func (h *headJoin) takeAppend(o *gpu.AppendKV) bool {
-	kv, rows := &o.Segments[0].KV, 0
+	kv, rows := &o.Cache, 0
 	if kv.VDim != 0 {
 		return false
 	}
@@ -274,14 +274,13 @@ func (h *headJoin) apart() bool {
 // apartFromCache reports whether the pages that rows go to share no byte with any of all. A step of
 // many texts has many pages, which mostly lie where none of all does nor anything between them.
 func apartFromCache(o *gpu.AppendKV, all ...extent) bool {
-	around := hull(all)
+	around, kv := hull(all), &o.Cache
+	first := min(kv.KOffset, kv.VOffset)
+	size := max(kv.KOffset, kv.VOffset) - first + kv.PartBytes()
 	for i := range o.Segments {
 		s := &o.Segments[i]
-		kv := &s.KV
-		first := min(kv.KOffset, kv.VOffset)
-		size := max(kv.KOffset, kv.VOffset) - first + kv.PartBytes()
 		for p := s.Pos / kv.PageRows; p <= (s.Pos+s.Rows-1)/kv.PageRows; p++ {
-			if e := extentOf(kv.Pages.At(p).At(first), size); e.overlaps(around) && !e.apart(all...) {
+			if e := extentOf(s.Pages.At(p).At(first), size); e.overlaps(around) && !e.apart(all...) {
 				return false
 			}
 		}
@@ -311,12 +310,12 @@ func (x *encoder) headVectors(op gpu.Op, h *headJoin) {
 		wide = wide && aligned(16, s.x) && s.dim%4 == 0 && s.row%4 == 0 && (s.heads == 1 || s.head%4 == 0)
 	}
 	if h.append != nil {
-		kv := &h.append.Segments[0].KV
+		kv := &h.append.Cache
 		p.cacheDim, p.group, kv8 = uint32(kv.Dim), uint32(kv.Group), kv.Format == gpu.KVInt8
 	}
 	x.begin(op, "head_vectors", quads, flag(wide), flag(h.interleaved), flag(kv8))
 	if h.append != nil {
-		x.tableAt(table(x, x.appendRows(h.append.Segments)))
+		x.tableAt(table(x, x.appendRows(h.append)))
 	} else {
 		x.views(gpu.View{})
 	}

@@ -20,7 +20,7 @@ func (x *encoder) latentAttention(o *gpu.LatentAttention) {
 	x.copyBetween(o, &gpu.CopyHeads{Rows: rows, Heads: o.Heads, Dim: o.Rope, XRowStride: o.QRowStride, XHeadStride: o.QHeadStride,
 		YRowStride: o.Heads * width, YHeadStride: width}, q.floats(o.Nope), folded.floats(o.Rank))
 	x.attend(o, &gpu.Attention{QRowStride: o.Heads * width, QHeadStride: width, Heads: o.Heads, KVHeads: 1, HeadDim: width, ValueDim: o.Rank,
-		Scale: o.Scale, Segments: o.Segments}, folded, context, at)
+		Scale: o.Scale, Cache: o.Cache, Segments: o.Segments}, folded, context, at)
 	// Rows that no segment has are left alone.
 	for i := 0; i < len(o.Segments); {
 		first, n := o.Segments[i].Row, 0

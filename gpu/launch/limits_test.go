@@ -84,7 +84,7 @@ func TestLaunchesOfSizes(t *testing.T) {
 			const heads, kv, dim, page = 32, 4, 128, 512
 			op := gpu.Attention{Q: v, Y: v.Floats(1 << 20), QRowStride: heads * dim, QHeadStride: dim, Heads: heads, KVHeads: kv, HeadDim: dim, Scale: 1}
 			for r := range rows {
-				cache := gpu.KV{PageRows: page, Dim: kv * dim}
+				cache := gpu.KV{KVLayout: gpu.KVLayout{PageRows: page, Dim: kv * dim}}
 				cache.VOffset = cache.PartBytes()
 				pos := positions - 1
 				if r == rows-1 {
@@ -93,7 +93,7 @@ func TestLaunchesOfSizes(t *testing.T) {
 				for range pos/page + 1 {
 					cache.Pages = cache.Pages.Append(v)
 				}
-				op.Segments = append(op.Segments, gpu.KVSegment{Row: r, Rows: 1, Pos: pos, KV: cache})
+				op.Cache, op.Segments = cache.KVLayout, append(op.Segments, gpu.KVSegment{Row: r, Rows: 1, Pos: pos, Pages: cache.Pages})
 			}
 			cmds := new(gpu.Commands)
 			gpu.Encode(cmds, op)

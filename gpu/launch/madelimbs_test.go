@@ -101,8 +101,8 @@ func TestLimbsOfAttention(t *testing.T) {
 		v, q := newBuffer(t, d, 1<<22), newQueue(t, d)
 		op := gpu.Attention{Q: v, Y: v.Floats(1 << 18), QRowStride: 2 * c.dim, QHeadStride: c.dim, Heads: 2, KVHeads: 1, HeadDim: c.dim, Scale: 1}
 		for i, pos := range c.at {
-			kv := gpu.KV{Pages: gpu.PagesOf(v), PageRows: 1024, Dim: c.dim, VOffset: 4096 * c.dim}
-			op.Segments = append(op.Segments, gpu.KVSegment{Row: i, Rows: 1, Pos: pos, KV: kv})
+			kv := gpu.KV{KVLayout: gpu.KVLayout{PageRows: 1024, Dim: c.dim, VOffset: 4096 * c.dim}, Pages: gpu.PagesOf(v)}
+			op.Cache, op.Segments = kv.KVLayout, append(op.Segments, gpu.KVSegment{Row: i, Rows: 1, Pos: pos, Pages: kv.Pages})
 		}
 		w := gpu.Matrix{Rows: 64, Cols: 2 * c.dim, Format: quant.Affine(4, 64), Weight: v, Scales: v, Biases: v}
 		cmds := new(gpu.Commands)

@@ -34,16 +34,16 @@ type pagedSequence struct {
 }
 
 // pagesOf returns how many pages a segment looks at.
-func pagesOf(s *gpu.KVSegment) int { return (s.Pos+s.Rows-1)/s.KV.PageRows + 1 }
+func pagesOf(s *gpu.KVSegment, pageRows int) int { return (s.Pos+s.Rows-1)/pageRows + 1 }
 
 // find returns the set that holds the pages of segments, filled up to what they look at, and its
 // index.
-func (p *pageSets) find(segments []gpu.KVSegment) (*pageSet, int) {
+func (p *pageSets) find(segments []gpu.KVSegment, pageRows int) (*pageSet, int) {
 	oldest := -1
 	for i, s := range p.sets {
-		if s.holds(segments, s.used < p.clock) {
+		if s.holds(segments, pageRows, s.used < p.clock) {
 			s.used = p.clock
-			s.grow(segments)
+			s.grow(segments, pageRows)
 			return s, i
 		}
 		if s.used < p.clock && (oldest < 0 || s.used < p.sets[oldest].used) {
@@ -55,41 +55,41 @@ func (p *pageSets) find(segments []gpu.KVSegment) (*pageSet, int) {
 	}
 	s := p.sets[oldest]
 	s.used = p.clock
-	s.arrange(segments)
-	s.grow(segments)
+	s.arrange(segments, pageRows)
+	s.grow(segments, pageRows)
 	return s, oldest
 }
 
 // holds reports whether the set is that of segments' sequences, in order. A sequence that has
 // outgrown its room moves the others, which only a set that this Submit does not use yet can bear.
-func (s *pageSet) holds(segments []gpu.KVSegment, movable bool) bool {
+func (s *pageSet) holds(segments []gpu.KVSegment, pageRows int, movable bool) bool {
 	if len(s.sequences) != len(segments) {
 		return false
 	}
 	fits := true
 	for i := range segments {
 		q := &s.sequences[i]
-		if q.line != segments[i].KV.Pages.Line() {
+		if q.line != segments[i].Pages.Line() {
 			return false
 		}
-		fits = fits && pagesOf(&segments[i]) <= q.room
+		fits = fits && pagesOf(&segments[i], pageRows) <= q.room
 	}
 	if !fits && movable {
-		s.arrange(segments)
+		s.arrange(segments, pageRows)
 	}
 	return fits || movable
 }
 
 // arrange makes room for segments' sequences and forgets what was there.
-func (s *pageSet) arrange(segments []gpu.KVSegment) {
+func (s *pageSet) arrange(segments []gpu.KVSegment, pageRows int) {
 	s.sequences, s.offsets, s.changed = s.sequences[:0], 0, true
 	at := 0
 	for i := range segments {
 		room := leastPages
-		for room < pagesOf(&segments[i]) {
+		for room < pagesOf(&segments[i], pageRows) {
 			room *= 2
 		}
-		s.sequences = append(s.sequences, pagedSequence{line: segments[i].KV.Pages.Line(), first: at, room: room})
+		s.sequences = append(s.sequences, pagedSequence{line: segments[i].Pages.Line(), first: at, room: room})
 		at += room
 	}
 	if cap(s.addresses) < at {
@@ -100,11 +100,11 @@ func (s *pageSet) arrange(segments []gpu.KVSegment) {
 }
 
 // grow adds the pages that are new.
-func (s *pageSet) grow(segments []gpu.KVSegment) {
+func (s *pageSet) grow(segments []gpu.KVSegment, pageRows int) {
 	for i := range segments {
 		q := &s.sequences[i]
-		for want := pagesOf(&segments[i]); q.n < want; q.n++ {
-			a := addressOf(segments[i].KV.Pages.At(q.n))
+		for want := pagesOf(&segments[i], pageRows); q.n < want; q.n++ {
+			a := addressOf(segments[i].Pages.At(q.n))
 			s.addresses[q.first+q.n] = a
 			s.offsets |= a
 			s.changed = true

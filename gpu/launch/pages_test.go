@@ -14,7 +14,7 @@ func TestPageTablesOnce(t *testing.T) {
 	f := &fake{}
 	d := openFake(t, f)
 	q, v := newQueue(t, d), newBuffer(t, d, 1<<16)
-	kv := gpu.KV{PageRows: pageRows, Dim: dim, VOffset: 4 * pageRows * dim}
+	kv := gpu.KVLayout{PageRows: pageRows, Dim: dim, VOffset: 4 * pageRows * dim}
 	texts := make([]gpu.Pages, 3)
 	for i := range texts {
 		texts[i] = gpu.PagesOf(newBuffer(t, d, layers*2*kv.PartBytes()))
@@ -29,12 +29,12 @@ func TestPageTablesOnce(t *testing.T) {
 				for texts[i].Len() <= pos/pageRows {
 					texts[i] = texts[i].Append(newBuffer(t, d, layers*2*kv.PartBytes()))
 				}
-				at := kv
-				at.Pages, at.KOffset, at.VOffset = texts[i], l*2*kv.PartBytes(), (2*l+1)*kv.PartBytes()
-				segments = append(segments, gpu.KVSegment{Row: row, Rows: 1, Pos: pos, KV: at})
+				segments = append(segments, gpu.KVSegment{Row: row, Rows: 1, Pos: pos, Pages: texts[i]})
 			}
+			cache := kv
+			cache.KOffset, cache.VOffset = l*2*kv.PartBytes(), (2*l+1)*kv.PartBytes()
 			c := new(gpu.Commands)
-			gpu.Encode(c, gpu.Attention{Q: v, Y: v.At(1 << 15), QRowStride: dim, QHeadStride: dim, Heads: 1, KVHeads: 1, HeadDim: dim, Scale: 1, Segments: segments})
+			gpu.Encode(c, gpu.Attention{Q: v, Y: v.At(1 << 15), QRowStride: dim, QHeadStride: dim, Heads: 1, KVHeads: 1, HeadDim: dim, Scale: 1, Cache: cache, Segments: segments})
 			err = errors.Join(err, wait(t, q, c))
 		}
 		return f.copies() - before - layers, err

@@ -20,7 +20,7 @@ func (x *encoder) conv(o *gpu.CausalConv) {
 		s := &o.Segments[i]
 		r := convRow{}
 		if !s.State.IsZero() {
-			r.state = address(s.State)
+			r.state = address(s.State.At(o.StateAt))
 		}
 		for t := 0; t < s.Rows; t += convRows {
 			r.row, r.before, r.n = uint32(s.Row+t), uint32(t), uint32(min(convRows, s.Rows-t))
@@ -64,8 +64,9 @@ func (x *encoder) deltaRule(o *gpu.DeltaRule) {
 	wide := o.KeyDim%4 == 0
 	for i := range o.Segments {
 		s := &o.Segments[i]
-		l.delta = append(l.delta, deltaSegment{state: address(s.State), row: uint32(s.Row), rows: uint32(s.Rows)})
-		wide = wide && aligned(16, s.State)
+		state := s.State.At(o.StateAt)
+		l.delta = append(l.delta, deltaSegment{state: address(state), row: uint32(s.Row), rows: uint32(s.Rows)})
+		wide = wide && aligned(16, state)
 	}
 	x.begin(o, "delta_rule", o.KeyDim, flag(wide))
 	x.views(o.QKV, o.Alpha, o.Beta, o.ALog, o.DtBias)

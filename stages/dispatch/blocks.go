@@ -35,17 +35,17 @@ func (x *blockIndexer) encodeProducts(cmd *gpu.Commands, l *lane, scratch gpu.Vi
 	m, width := x.m, x.m.IndexNHeads*x.m.IndexHeadDim
 	k, q := x.views(l, scratch)
 	gpu.Encode(cmd, gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
-	if first, n := l.index[x.index].choosing(); n > 0 {
+	if first, n := l.index.choosing(); n > 0 {
 		gpu.Encode(cmd, gpu.MatMul{W: x.q, X: l.normed.Floats(first * m.HiddenSize), Y: q.Floats(first * width), Rows: n})
 	}
 }
 
 // encode keeps the rows' keys and chooses blocks, after the products.
 func (x *blockIndexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
-	m, s := x.m, &l.index[x.index]
+	m, s := x.m, &l.index
 	k, q := x.views(l, scratch)
 	x.turn(cmd, l, k, x.kNorm, 0, l.rows, 1)
-	gpu.Encode(cmd, gpu.AppendKV{K: k, Segments: s.all})
+	gpu.Encode(cmd, gpu.AppendKV{K: k, Cache: l.layout.indexKV(x.index), Segments: s.all})
 	first, n := s.choosing()
 	if n == 0 {
 		return
@@ -53,7 +53,7 @@ func (x *blockIndexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	x.turn(cmd, l, q, x.qNorm, first, n, m.IndexNHeads)
 	gpu.Encode(cmd, gpu.Choose{
 		Q: q, Chosen: l.positions, Heads: m.IndexNHeads, Dim: m.IndexHeadDim, K: m.IndexTopK, Block: m.IndexBlock, Local: m.IndexLocal,
-		Scale: 1, Segments: s.chosen,
+		Scale: 1, Cache: l.layout.indexKV(x.index), Segments: s.chosen,
 	})
 }
 
@@ -70,8 +70,8 @@ func (x *blockIndexer) turn(cmd *gpu.Commands, l *lane, v, norm gpu.View, first,
 	}
 }
 
-// fullSegments is one full attention layer's part of a step: all rows, those that attend to all
-// positions, and those that choose.
+// fullSegments is the part that layers of full attention have in a step: all rows, those that
+// attend to all positions, and those that choose.
 type fullSegments struct{ all, dense, chosen []gpu.KVSegment }
 
 func (s *fullSegments) reset() { s.all, s.dense, s.chosen = s.all[:0], s.dense[:0], s.chosen[:0] }
@@ -87,3 +87,9 @@ func (s *fullSegments) add(seg gpu.KVSegment, budget int) {
 		s.chosen = append(s.chosen, some)
 	}
 }
+
+// Which segments of bench.full a layer of full attention has.
+const (
+	attendsAll    = 0
+	choosesBlocks = 1 // it has an indexer
+)

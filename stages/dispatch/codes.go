@@ -21,7 +21,7 @@ type codeRows struct {
 
 // stripOf returns how width channels from channel at on of a layer's keys or values, which begin at
 // offset, lie in a page.
-func stripOf(kv *gpu.KV, offset, at, width int) strip {
+func stripOf(kv *gpu.KVLayout, offset, at, width int) strip {
 	if kv.Format == gpu.KVF32 {
 		return strip{at: offset + 4*at, stride: 4 * kv.Dim, width: 4 * width}
 	}

@@ -87,9 +87,21 @@ func (x *full) rope(l *lane) gpu.View {
 // slices returns the layer's part of a step, in pieces that are computed one after the other.
 func (x *full) slices(l *lane) []fullSegments {
 	if x.a.Window > 0 {
-		return l.windows[x.index]
+		return l.windows
 	}
-	return l.kv[x.index : x.index+1]
+	kind := attendsAll
+	if x.indexer != nil {
+		kind = choosesBlocks
+	}
+	return l.full[kind : kind+1]
+}
+
+// cache returns where the layer's keys and values lie.
+func (x *full) cache(l *lane) gpu.KVLayout {
+	if x.a.Window > 0 {
+		return l.layout.windowKV(x.index)
+	}
+	return l.layout.fullKV(x.index)
 }
 
 func (x *full) encode(cmd *gpu.Commands, l *lane) {
@@ -118,18 +130,19 @@ func (x *full) encode(cmd *gpu.Commands, l *lane) {
 	if a.ValueDim != dim {
 		valueDim = a.ValueDim
 	}
-	slices := x.slices(l)
+	slices, cache := x.slices(l), x.cache(l)
 	for i := range slices {
 		if len(slices[i].all) == 0 {
 			break
 		}
-		gpu.Encode(cmd, gpu.AppendKV{K: k, V: v, Segments: slices[i].all})
+		gpu.Encode(cmd, gpu.AppendKV{K: k, V: v, Cache: cache, Segments: slices[i].all})
 		if x.indexer != nil {
 			x.indexer.encode(cmd, l, scratch)
 		}
 		x.encodeAttention(cmd, l, &slices[i], gpu.Attention{
 			Q: q, Sinks: x.sinks, Y: y, QRowStride: heads * stride, QHeadStride: stride, Heads: heads, KVHeads: a.KVHeads, HeadDim: dim,
 			ValueDim: valueDim, Window: a.Window, Scale: float32(m.AttentionScale()), ValueScale: m.ValueScale,
+			Cache: cache,
 		})
 	}
 	l.tap(cmd, stages.DumpHeads, y)

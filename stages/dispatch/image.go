@@ -88,11 +88,11 @@ func (x *imagePart) strip(layer int, p snapshot.Part) (s strip, err error) {
 	m, layout := x.model, &x.states.layout
 	l := m.Layers[layer-x.first]
 	a := m.Attention(l.Mixer)
-	full, latent := layout.fullKV(l.MixerIndex, gpu.Pages{}), layout.latentKV(l.MixerIndex, gpu.Pages{})
+	full, latent := layout.fullKV(l.MixerIndex), layout.latentKV(l.MixerIndex)
 	conv, head := m.LinearConvDim()*4, m.LinearValueHeadDim*m.LinearKeyHeadDim*4
 	switch {
 	case l.Mixer == model.WindowAttention && (p == snapshot.Keys || p == snapshot.Values):
-		full = layout.windowKV(l.MixerIndex, gpu.Pages{})
+		full = layout.windowKV(l.MixerIndex)
 		fallthrough
 	case l.Mixer == model.FullAttention && (p == snapshot.Keys || p == snapshot.Values):
 		if p == snapshot.Keys {
@@ -105,12 +105,12 @@ func (x *imagePart) strip(layer int, p snapshot.Part) (s strip, err error) {
 	case l.Mixer == model.LatentAttention && p == snapshot.RotatedKeys:
 		return stripOf(&latent, latent.KOffset, m.KVLoraRank, m.QKRopeHeadDim), nil
 	case l.Indexer == model.OwnIndexer && p == snapshot.IndexKeys:
-		index := layout.indexKV(l.IndexerIndex, gpu.Pages{})
+		index := layout.indexKV(l.IndexerIndex)
 		return stripOf(&index, index.KOffset, 0, m.IndexHeadDim), nil
 	case l.Mixer == model.LinearAttention && p == snapshot.Convolution:
 		return strip{at: recurrentAt(m, l.MixerIndex), stride: conv, width: conv}, nil
 	case l.Mixer == model.LinearAttention && p == snapshot.Recurrence:
-		return strip{at: recurrentAt(m, l.MixerIndex) + convFloats(m)*4, stride: head, width: head}, nil
+		return strip{at: deltaAt(m, l.MixerIndex), stride: head, width: head}, nil
 	}
 	return s, fmt.Errorf("dispatch: layer %d is of %v and has no %v", layer, l.Mixer, p)
 }

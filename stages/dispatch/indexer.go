@@ -32,7 +32,7 @@ func newIndexer(b *binder, m *model.Config, prefix string, index int) *indexer {
 // indexerFloats returns the float32s of scratch that a row of an indexer needs.
 func indexerFloats(m *model.Config) int { return (m.IndexNHeads+1)*m.IndexHeadDim + m.IndexNHeads }
 
-// indexSegments is one indexer's part of a step: all rows, and those that choose.
+// indexSegments is the part that indexers have in a step: all rows, and those that choose.
 type indexSegments struct{ all, chosen []gpu.KVSegment }
 
 // choosing returns the rows from the first to the last that choose, if any does.
@@ -42,6 +42,8 @@ func (s *indexSegments) choosing() (first, n int) {
 	}
 	return 0, 0
 }
+
+func (s *indexSegments) reset() { s.all, s.chosen = s.all[:0], s.chosen[:0] }
 
 func (s *indexSegments) add(seg gpu.KVSegment, budget int) {
 	s.all = append(s.all, seg)
@@ -95,7 +97,7 @@ func (x *indexer) encodeInput(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	m := x.m
 	k, _, weights := x.views(l, scratch)
 	gpu.Encode(cmd, gpu.MatMul{W: x.k, X: l.normed, Y: k, Rows: l.rows})
-	if first, n := l.index[x.index].choosing(); n > 0 {
+	if first, n := l.index.choosing(); n > 0 {
 		gpu.Encode(cmd, gpu.MatMul{W: x.weights, X: l.normed.Floats(first * m.HiddenSize), Y: weights.Floats(first * m.IndexNHeads), Rows: n})
 	}
 }
@@ -104,21 +106,21 @@ func (x *indexer) encodeInput(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 func (x *indexer) encodeQueries(cmd *gpu.Commands, l *lane, compressed gpu.View) {
 	m, width := x.m, x.m.IndexNHeads*x.m.IndexHeadDim
 	_, q, _ := x.views(l, compressed)
-	if first, n := l.index[x.index].choosing(); n > 0 {
+	if first, n := l.index.choosing(); n > 0 {
 		gpu.Encode(cmd, gpu.MatMul{W: x.q, X: compressed.Floats(first * m.QLoraRank), Y: q.Floats(first * width), Rows: n})
 	}
 }
 
 // encode keeps the rows' keys and chooses positions, after the products.
 func (x *indexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
-	m, rows, s := x.m, l.rows, &l.index[x.index]
+	m, rows, s, cache := x.m, l.rows, &l.index, l.layout.indexKV(x.index)
 	k, q, weights := x.views(l, scratch)
 	gpu.Encode(cmd, gpu.LayerNorm{X: k, Y: k, W: x.kNorm, B: x.kBias, Vectors: rows, Dim: m.IndexHeadDim, Eps: model.LatentNormEps})
 	gpu.Encode(cmd, gpu.Rope{
 		X: k, Table: l.rope, Rows: rows, Heads: 1, Rotary: m.QKRopeHeadDim, RowStride: m.IndexHeadDim, HeadStride: m.IndexHeadDim,
 		Interleaved: m.IndexerRopeInterleaved,
 	})
-	gpu.Encode(cmd, gpu.AppendKV{K: k, Segments: s.all})
+	gpu.Encode(cmd, gpu.AppendKV{K: k, Cache: cache, Segments: s.all})
 	first, n := s.choosing()
 	if n == 0 {
 		return
@@ -131,6 +133,6 @@ func (x *indexer) encode(cmd *gpu.Commands, l *lane, scratch gpu.View) {
 	// That the weights are divided by the root of the number of heads, too, changes no choice.
 	gpu.Encode(cmd, gpu.Choose{
 		Q: q, Weights: weights, Chosen: l.positions, Heads: m.IndexNHeads, Dim: m.IndexHeadDim, K: m.IndexTopK,
-		Scale: float32(1 / math.Sqrt(float64(m.IndexHeadDim))), Segments: s.chosen,
+		Scale: float32(1 / math.Sqrt(float64(m.IndexHeadDim))), Cache: cache, Segments: s.chosen,
 	})
 }

@@ -13,8 +13,8 @@ const latentGroup = 64
 // layers, one after the other, then those of the latent ones, then the keys of indexers. Layers
 // with a window have pages of their own.
 type kvLayout struct {
-	full, window, latent, index gpu.KV // of the first layer of each kind, without pages
-	bytes                       int    // of a page
+	full, window, latent, index gpu.KVLayout // of the first layer of each kind
+	bytes                       int          // of a page
 	ring                        ring
 }
 
@@ -33,14 +33,14 @@ func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows, windowPages int) kvL
 		l.ring = newRing(m, &l.window, linearBytes(m), windowPages)
 	}
 	if n := m.Count(model.LatentAttention); n > 0 {
-		l.latent = gpu.KV{PageRows: pageRows, Dim: m.LatentDim(), Format: f, KOffset: l.bytes, VOffset: l.bytes}
+		l.latent = gpu.KVLayout{PageRows: pageRows, Dim: m.LatentDim(), Format: f, KOffset: l.bytes, VOffset: l.bytes}
 		if f == gpu.KVInt8 {
 			l.latent.Group = divisor(latentGroup, divisor(m.KVLoraRank, m.QKRopeHeadDim))
 		}
 		l.bytes += n * l.latent.PartBytes()
 	}
 	if n := m.Indexers(); n > 0 {
-		l.index = gpu.KV{PageRows: pageRows, Dim: m.IndexHeadDim, Format: f, KOffset: l.bytes, VOffset: l.bytes}
+		l.index = gpu.KVLayout{PageRows: pageRows, Dim: m.IndexHeadDim, Format: f, KOffset: l.bytes, VOffset: l.bytes}
 		if f == gpu.KVInt8 {
 			l.index.Group = divisor(latentGroup, divisor(m.IndexHeadDim, m.RotaryDim))
 		}
@@ -51,8 +51,8 @@ func newKVLayout(m *model.Config, f gpu.KVFormat, pageRows, windowPages int) kvL
 
 // softmaxKV is the cache of a layer of softmax attention at the beginning of a page: values follow
 // keys.
-func softmaxKV(a model.Attention, f gpu.KVFormat, pageRows int) gpu.KV {
-	kv := gpu.KV{PageRows: pageRows, Dim: a.KeyDim(), Format: f}
+func softmaxKV(a model.Attention, f gpu.KVFormat, pageRows int) gpu.KVLayout {
+	kv := gpu.KVLayout{PageRows: pageRows, Dim: a.KeyDim(), Format: f}
 	if a.ValueDim != a.HeadDim {
 		kv.VDim = a.ValuesDim()
 	}
@@ -64,37 +64,29 @@ func softmaxKV(a model.Attention, f gpu.KVFormat, pageRows int) gpu.KV {
 }
 
 // bothBytes returns how many bytes of a page a layer's keys and values take.
-func bothBytes(kv *gpu.KV) int {
+func bothBytes(kv *gpu.KVLayout) int {
 	values := kv.Values()
 	return kv.PartBytes() + values.PartBytes()
 }
 
-// at returns what a page table means to the i-th layer of a kind, of whose first kv is.
-func at(kv gpu.KV, i int, pages gpu.Pages) gpu.KV {
-	n := i * bothBytes(&kv)
-	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+n, kv.VOffset+n
+// later returns where the part of a layer lies whose kind's first has kv, if the parts of as many
+// layers of a size come before it.
+func later(kv gpu.KVLayout, layers, size int) gpu.KVLayout {
+	kv.KOffset, kv.VOffset = kv.KOffset+layers*size, kv.VOffset+layers*size
 	return kv
 }
 
-// fullKV returns what a page table means to the i-th full attention layer.
-func (l *kvLayout) fullKV(i int, pages gpu.Pages) gpu.KV { return at(l.full, i, pages) }
+// fullKV returns the layout of the i-th full attention layer.
+func (l *kvLayout) fullKV(i int) gpu.KVLayout { return later(l.full, i, bothBytes(&l.full)) }
 
-// windowKV returns what a page table means to the i-th layer with a window.
-func (l *kvLayout) windowKV(i int, pages gpu.Pages) gpu.KV { return at(l.window, i, pages) }
+// windowKV returns the layout of the i-th layer with a window.
+func (l *kvLayout) windowKV(i int) gpu.KVLayout { return later(l.window, i, bothBytes(&l.window)) }
 
-// latentKV returns what a page table means to the i-th latent attention layer.
-func (l *kvLayout) latentKV(i int, pages gpu.Pages) gpu.KV {
-	kv, at := l.latent, i*l.latent.PartBytes()
-	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
-	return kv
-}
+// latentKV returns the layout of the i-th latent attention layer.
+func (l *kvLayout) latentKV(i int) gpu.KVLayout { return later(l.latent, i, l.latent.PartBytes()) }
 
-// indexKV returns what a page table means to the i-th indexer.
-func (l *kvLayout) indexKV(i int, pages gpu.Pages) gpu.KV {
-	kv, at := l.index, i*l.index.PartBytes()
-	kv.Pages, kv.KOffset, kv.VOffset = pages, kv.KOffset+at, kv.VOffset+at
-	return kv
-}
+// indexKV returns the layout of the i-th indexer.
+func (l *kvLayout) indexKV(i int) gpu.KVLayout { return later(l.index, i, l.index.PartBytes()) }
 
 // divisor returns the largest number that divides both.
 func divisor(a, b int) int {

@@ -33,13 +33,14 @@ type bench struct {
 	bestStats     gpu.View // [headRows, 2]
 	buffer        gpu.Buffer
 
-	// Host memory that operations point to, of the layers of the part.
-	kv      []fullSegments       // [full attention layers]
-	windows [][]fullSegments     // [layers with a window, slices]
-	state   [][]gpu.StateSegment // [linear attention layers, two each: convolution, delta rule]
-	latent  []latentSegments     // [latent attention layers]
-	index   []indexSegments      // [indexers]
-	copies  []pageCopy           // of pages, before anything else
+	layout *kvLayout // of the part's pages
+	// Host memory that operations point to: the same segments for all layers of a kind.
+	full    [2]fullSegments // see attendsAll
+	windows []fullSegments  // [slices]
+	latent  latentSegments
+	index   indexSegments
+	state   []gpu.StateSegment // linear attention layers
+	copies  []pageCopy         // of pages, before anything else
 }
 
 // lane is the memory of one step in flight, and what is known of that step.
@@ -89,9 +90,7 @@ func newLane(cfg Config, parts []*part) (*lane, error) {
 // newBench makes the memory of a part. Rows have the same places in the memory of each.
 func newBench(cfg Config, p *part) (*bench, error) {
 	l := &bench{
-		kv: make([]fullSegments, p.model.Count(model.FullAttention)), windows: make([][]fullSegments, p.model.Count(model.WindowAttention)),
-		state:  make([][]gpu.StateSegment, 2*p.model.Count(model.LinearAttention)),
-		latent: make([]latentSegments, p.model.Count(model.LatentAttention)), index: make([]indexSegments, p.model.Indexers()),
+		layout: &p.states.layout,
 	}
 	all := l.rooms(cfg.Model, cfg.TopK, cfg.ChunkRows, cfg.Resident)
 	var err error

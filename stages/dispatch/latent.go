@@ -89,7 +89,7 @@ func (x *latent) tap(cmd *gpu.Commands, l *lane) {
 	l.tapVectors(cmd, stages.DumpKPe, kept.Floats(m.KVLoraRank), vectors{heads: 1, dim: m.QKRopeHeadDim, row: m.LatentDim(), head: m.LatentDim()})
 	l.tap(cmd, stages.DumpHeads, y)
 	folded, sums := x.foldedViews(rest, l.rows)
-	for _, s := range l.latent[x.index].inLatents() {
+	for _, s := range l.latent.inLatents() {
 		at := vectors{heads: heads, dim: m.KVLoraRank, row: heads * m.LatentDim(), head: m.LatentDim(), first: s.Row, rows: s.Rows}
 		l.tapVectors(cmd, stages.DumpQFolded, folded.Floats(s.Row*at.row), at)
 		l.tapRows(cmd, stages.DumpLatents, s.Row, s.Rows, sums.Floats(s.Row*heads*m.KVLoraRank))
@@ -105,7 +105,7 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	if x.indexer != nil {
 		x.indexer.encode(cmd, l, rest)
 	}
-	for _, c := range l.latent[x.index].chosen {
+	for _, c := range l.latent.chosen {
 		l.tapRows(cmd, stages.DumpPositions, c.Row, c.Rows, l.positions.Floats(c.Row*m.IndexTopK))
 	}
 	gpu.Encode(cmd, gpu.RMSNorm{
@@ -123,13 +123,13 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 		turn.X, turn.Table, turn.Rotary = q, l.queryRope, width
 	}
 	gpu.Encode(cmd, turn)
-	s := &l.latent[x.index]
-	gpu.Encode(cmd, gpu.AppendKV{K: kept, Segments: s.all})
+	s, cache := &l.latent, l.layout.latentKV(x.index)
+	gpu.Encode(cmd, gpu.AppendKV{K: kept, Cache: cache, Segments: s.all})
 	if len(s.folded)+len(s.chosen) > 0 {
 		x.encodeFolded(cmd, l, q, rest, y)
 	}
 	if len(s.expanded) > 0 {
-		x.encodeExpanded(cmd, s.expanded, q, y)
+		x.encodeExpanded(cmd, l, q, y)
 	}
 	gpu.Encode(cmd, gpu.MatMul{W: x.o, X: y, Y: l.mixed, Rows: rows})
 }
@@ -162,7 +162,7 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, l *lane, q, scratch, y gpu.View
 	m, heads := x.m, x.m.NumAttentionHeads
 	width, kept := m.QKNopeHeadDim+m.QKRopeHeadDim, m.LatentDim()
 	keyRows, valueRows, firstValue := x.blocks()
-	first, n := rowsOf(l.latent[x.index].inLatents())
+	first, n := rowsOf(l.latent.inLatents())
 	folded, sums := x.foldedViews(scratch, l.rows)
 	gpu.Encode(cmd, gpu.CopyHeads{
 		X: q.Floats(first*heads*width + m.QKNopeHeadDim), Y: folded.Floats(first*heads*kept + m.KVLoraRank), Rows: n, Heads: heads, Dim: m.QKRopeHeadDim,
@@ -182,10 +182,11 @@ func (x *latent) encodeFolded(cmd *gpu.Commands, l *lane, q, scratch, y gpu.View
 
 // encodeAttention attends to latents: to all positions, or to those that are chosen.
 func (x *latent) encodeAttention(cmd *gpu.Commands, l *lane, folded, sums gpu.View) {
-	m, s := x.m, &l.latent[x.index]
+	m, s := x.m, &l.latent
 	op := gpu.Attention{
 		Q: folded, Y: sums, QRowStride: m.NumAttentionHeads * m.LatentDim(), QHeadStride: m.LatentDim(), Heads: m.NumAttentionHeads, KVHeads: 1,
-		HeadDim: m.LatentDim(), ValueDim: m.KVLoraRank, Scale: float32(m.AttentionScale()), Segments: s.folded,
+		HeadDim: m.LatentDim(), ValueDim: m.KVLoraRank, Scale: float32(m.AttentionScale()),
+		Cache: l.layout.latentKV(x.index), Segments: s.folded,
 	}
 	if len(s.folded) > 0 {
 		gpu.Encode(cmd, op)
@@ -198,22 +199,26 @@ func (x *latent) encodeAttention(cmd *gpu.Commands, l *lane, folded, sums gpu.Vi
 
 // encodeExpanded attends to keys and values that are computed from the latents. It runs after the
 // folded form, which may have written what it writes.
-func (x *latent) encodeExpanded(cmd *gpu.Commands, segments []gpu.KVSegment, q, y gpu.View) {
+func (x *latent) encodeExpanded(cmd *gpu.Commands, l *lane, q, y gpu.View) {
 	m, heads := x.m, x.m.NumAttentionHeads
 	width := m.QKNopeHeadDim + m.QKRopeHeadDim
 	keyRows, valueRows, firstValue := x.blocks()
 	gpu.Encode(cmd, gpu.LatentAttention{
 		Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: x.keys, Values: x.values, KeyRows: keyRows, ValueRows: valueRows,
 		FirstValue: firstValue, KeysTransposed: x.split, Heads: heads, Rank: m.KVLoraRank, Nope: m.QKNopeHeadDim, Rope: m.QKRopeHeadDim,
-		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Segments: segments,
+		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Cache: l.layout.latentKV(x.index), Segments: l.latent.expanded,
 	})
 }
 
-// latentSegments is one layer's part of a step, told apart by form. Rows that choose their
-// positions are in chosen: they use the folded form.
+// latentSegments is the part that layers of latent attention have in a step, told apart by form.
+// Rows that choose their positions are in chosen: they use the folded form.
 type latentSegments struct {
 	all, folded, expanded, chosen []gpu.KVSegment
 	latents                       []gpu.KVSegment // see inLatents
+}
+
+func (s *latentSegments) reset() {
+	s.all, s.folded, s.expanded, s.chosen = s.all[:0], s.folded[:0], s.expanded[:0], s.chosen[:0]
 }
 
 // add adds a segment, whose rows choose positions from position budget on; 0: never.

@@ -52,12 +52,12 @@ func (x *linear) encode(cmd *gpu.Commands, l *lane) {
 		gpu.Encode(cmd, gpu.MatMul{W: p.w, X: l.normed, Y: p.y, Rows: rows})
 	}
 	gpu.Encode(cmd, gpu.CausalConv{
-		X: v.qkv, W: x.conv, Y: v.conv, Channels: m.LinearConvDim(), Kernel: m.LinearConvKernelDim, Segments: l.state[2*x.index],
+		X: v.qkv, W: x.conv, Y: v.conv, Channels: m.LinearConvDim(), Kernel: m.LinearConvKernelDim, StateAt: recurrentAt(m, x.index), Segments: l.state,
 	})
 	gpu.Encode(cmd, gpu.DeltaRule{
 		QKV: v.conv, Alpha: v.alpha, Beta: v.beta, ALog: x.aLog, DtBias: x.dtb, Y: v.y,
 		KeyHeads: m.LinearNumKeyHeads, ValueHeads: m.LinearNumValueHeads,
-		KeyDim: m.LinearKeyHeadDim, ValueDim: m.LinearValueHeadDim, Segments: l.state[2*x.index+1],
+		KeyDim: m.LinearKeyHeadDim, ValueDim: m.LinearValueHeadDim, StateAt: deltaAt(m, x.index), Segments: l.state,
 	})
 	l.tap(cmd, stages.DumpHeads, v.y)
 	gpu.Encode(cmd, gpu.GatedNorm{
@@ -79,8 +79,9 @@ func (x *linear) tap(cmd *gpu.Commands, l *lane) {
 
 // tapStates collects the states of the segments as they are.
 func (x *linear) tapStates(cmd *gpu.Commands, l *lane, conv, delta stages.Quantity) {
-	for i := range l.state[2*x.index] {
-		l.tapRows(cmd, conv, i, 1, l.state[2*x.index][i].State)
-		l.tapRows(cmd, delta, i, 1, l.state[2*x.index+1][i].State)
+	for i := range l.state {
+		state := l.state[i].State
+		l.tapRows(cmd, conv, i, 1, state.At(recurrentAt(x.m, x.index)))
+		l.tapRows(cmd, delta, i, 1, state.At(deltaAt(x.m, x.index)))
 	}
 }

@@ -18,12 +18,10 @@ const pagesPerSlab = 16
 type states struct {
 	cfg    Config
 	layout kvLayout
-	// [full attention layers]: up to which position rows attend to all; 0: always
-	budgets []int
-	dev     gpu.Device
-	all     map[stages.StateID]*state
-	slabs   []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
-	idle    []gpu.Buffer // recurrent states that are not in use
+	dev    gpu.Device
+	all    map[stages.StateID]*state
+	slabs  []gpu.Buffer // [MaxPages/pagesPerSlab]; nil where no page was used yet
+	idle   []gpu.Buffer // recurrent states that are not in use
 
 	// leaving is recurrent state that goes back to the device when everything submitted up to
 	// leavingAt is done.
@@ -45,12 +43,6 @@ type state struct {
 func newStates(cfg Config, dev gpu.Device) *states {
 	s := &states{
 		cfg: cfg, layout: newKVLayout(cfg.Model, cfg.KV, cfg.PageRows, cfg.WindowPages), dev: dev, all: make(map[stages.StateID]*state),
-		budgets: make([]int, cfg.Model.Count(model.FullAttention)),
-	}
-	for _, l := range cfg.Model.Layers {
-		if l.Mixer == model.FullAttention && l.Indexer == model.OwnIndexer {
-			s.budgets[l.MixerIndex] = cfg.Model.IndexBudget()
-		}
 	}
 	return s
 }
@@ -70,6 +62,9 @@ func linearBytes(m *model.Config) int {
 // recurrentAt returns where a linear attention layer begins in a recurrent state: its convolution,
 // followed by its recurrence.
 func recurrentAt(m *model.Config, index int) int { return index * (convFloats(m) + deltaFloats(m)) * 4 }
+
+// deltaAt returns where the recurrence of a linear attention layer begins.
+func deltaAt(m *model.Config, index int) int { return recurrentAt(m, index) + convFloats(m)*4 }
 
 func convFloats(m *model.Config) int { return (m.LinearConvKernelDim - 1) * m.LinearConvDim() }
 func deltaFloats(m *model.Config) int {
@@ -92,24 +87,15 @@ func (c *Core) enterStates(l *lane, b *stages.Batch) error {
 // enter fills the segments of a part and lists the pages to be copied first.
 func (s *states) enter(l *bench, b *stages.Batch) error {
 	l.copies = l.copies[:0]
-	for i := range l.kv {
-		l.kv[i].reset()
+	for i := range l.full {
+		l.full[i].reset()
 	}
 	for i := range l.windows {
-		for k := range l.windows[i] {
-			l.windows[i][k].reset()
-		}
+		l.windows[i].reset()
 	}
-	for i := range l.state {
-		l.state[i] = l.state[i][:0]
-	}
-	for i := range l.latent {
-		s := &l.latent[i]
-		s.all, s.folded, s.expanded, s.chosen = s.all[:0], s.folded[:0], s.expanded[:0], s.chosen[:0]
-	}
-	for i := range l.index {
-		l.index[i].all, l.index[i].chosen = l.index[i].all[:0], l.index[i].chosen[:0]
-	}
+	l.state = l.state[:0]
+	l.latent.reset()
+	l.index.reset()
 	for _, g := range b.Segments {
 		st := s.all[g.Seq.State()]
 		if st == nil {
@@ -184,28 +170,24 @@ func (s *states) addCopy(l *bench, c stages.PageCopy) error {
 // pageCopy is a copy of a page.
 type pageCopy struct{ from, to gpu.View }
 
-// addSegment appends a sequence's part of every layer's state.
+// addSegment appends a sequence's rows and state, once for all layers of a kind.
 func (s *states) addSegment(l *bench, st *state, g stages.Segment) {
-	m := s.cfg.Model
-	for i := range l.kv {
-		l.kv[i].add(gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.fullKV(i, st.pages)}, s.budgets[i])
+	m, seg := s.cfg.Model, gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, Pages: st.pages}
+	if s.layout.full.Dim > 0 {
+		l.full[attendsAll].add(seg, 0)
+		if s.layout.index.Dim > 0 {
+			l.full[choosesBlocks].add(seg, m.IndexBudget())
+		}
 	}
 	s.addWindows(l, st, g)
-	expanded := expands(m, &g, s.cfg.ChunkRows)
-	for i := range l.latent {
-		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.latentKV(i, st.pages)}
-		l.latent[i].add(seg, expanded, m.IndexBudget())
+	if s.layout.latent.Dim > 0 {
+		l.latent.add(seg, expands(m, &g, s.cfg.ChunkRows), m.IndexBudget())
 	}
-	for i := range l.index {
-		seg := gpu.KVSegment{Row: g.Row, Rows: g.Rows, Pos: g.Pos, KV: s.layout.indexKV(i, st.pages)}
-		l.index[i].add(seg, m.IndexBudget())
+	if s.layout.index.Dim > 0 {
+		l.index.add(seg, m.IndexBudget())
 	}
-	at := gpu.View{Buf: st.recurrent}
-	for i := 0; i < len(l.state); i += 2 {
-		l.state[i] = append(l.state[i], gpu.StateSegment{Row: g.Row, Rows: g.Rows, State: at})
-		at = at.Floats(convFloats(m))
-		l.state[i+1] = append(l.state[i+1], gpu.StateSegment{Row: g.Row, Rows: g.Rows, State: at})
-		at = at.Floats(deltaFloats(m))
+	if st.recurrent != nil {
+		l.state = append(l.state, gpu.StateSegment{Row: g.Row, Rows: g.Rows, State: gpu.View{Buf: st.recurrent}})
 	}
 }
 

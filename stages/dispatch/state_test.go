@@ -66,7 +66,7 @@ func (b *bench) through(t *testing.T, id stages.StepID, segments ...stages.Segme
 				if s.Row != segments[i].Row || s.Rows != segments[i].Rows || s.Pos != segments[i].Pos {
 					t.Errorf("segment %d is %+v, want %+v", i, s, segments[i])
 				}
-				pages = append(pages, views(s.KV.Pages))
+				pages = append(pages, views(s.Pages))
 			}
 		}
 	}

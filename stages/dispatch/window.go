@@ -24,7 +24,7 @@ const ringAlign = 64
 
 // newRing returns the ring that follows a recurrent state of linear bytes. most is the pages that
 // it has at least.
-func newRing(m *model.Config, kv *gpu.KV, linear, most int) ring {
+func newRing(m *model.Config, kv *gpu.KVLayout, linear, most int) ring {
 	n := m.Count(model.WindowAttention)
 	if n == 0 {
 		return ring{}
@@ -68,22 +68,20 @@ func (r *ring) extend(st *state, positions, pageRows int) {
 // sliceEnd returns the end of the slice that begins at a position: that of its page.
 func sliceEnd(pos, pageRows int) int { return (pos/pageRows + 1) * pageRows }
 
-// addWindows appends a sequence's part to the slices of all layers with a window.
+// addWindows appends a sequence's part to the slices of layers with a window.
 func (s *states) addWindows(l *bench, st *state, g stages.Segment) {
-	if len(l.windows) == 0 {
+	r := &s.layout.ring
+	if r.pageBytes == 0 {
 		return
 	}
-	r := &s.layout.ring
 	r.extend(st, g.Pos+g.Rows, s.cfg.PageRows)
-	for i := range l.windows {
-		kv, pos, at := s.layout.windowKV(i, st.window), g.Pos, 0
-		for pos < g.Pos+g.Rows {
-			end := min(sliceEnd(pos, s.cfg.PageRows), g.Pos+g.Rows)
-			if at == len(l.windows[i]) {
-				l.windows[i] = append(l.windows[i], fullSegments{})
-			}
-			l.windows[i][at].add(gpu.KVSegment{Row: g.Row + pos - g.Pos, Rows: end - pos, Pos: pos, KV: kv}, 0)
-			pos, at = end, at+1
+	pos := g.Pos
+	for at := 0; pos < g.Pos+g.Rows; at++ {
+		if at == len(l.windows) {
+			l.windows = append(l.windows, fullSegments{})
 		}
+		end := min(sliceEnd(pos, s.cfg.PageRows), g.Pos+g.Rows)
+		l.windows[at].add(gpu.KVSegment{Row: g.Row + pos - g.Pos, Rows: end - pos, Pos: pos, Pages: st.window}, 0)
+		pos = end
 	}
 }
