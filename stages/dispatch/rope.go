@@ -7,18 +7,29 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// rope makes the rotary table. Angles are computed in float64 and rounded once.
+// rope makes the rotary table. Angles are computed in float64 and rounded once, and those of some
+// thousand positions are kept: texts that are read or decode together mostly have the same ones,
+// and the device waits for a step's first layer until the table of all its rows is there.
 type rope struct {
 	channels int       // that are rotated
 	freq     []float64 // [channels/2]
 	factor   float64   // of cosine and sine
 	growth   *model.QueryGrowth
 	still    int // channels of a query that are not rotated, before those that are
+
+	turns []float32 // [turnsKept, channels/2, 2]: position p's at p % turnsKept
+	of    []int32   // [turnsKept]: one more than whose position these are; 0: nobody's
 }
+
+// turnsKept is how many positions' angles are kept: 2 MiB with 128 channels.
+const turnsKept = 4096
 
 func newRope(m *model.Config, mixer model.Mixer) rope {
 	a := m.Attention(mixer)
-	return rope{channels: a.RotaryDim, freq: a.RopeFrequencies(), factor: a.RopeMultiplier(), growth: m.QueryGrowth, still: m.QKNopeHeadDim}
+	return rope{
+		channels: a.RotaryDim, freq: a.RopeFrequencies(), factor: a.RopeMultiplier(), growth: m.QueryGrowth, still: m.QKNopeHeadDim,
+		turns: make([]float32, turnsKept*a.RotaryDim), of: make([]int32, turnsKept),
+	}
 }
 
 // windowRotary returns the channels of a row in the table of layers with a window; 0 if there are
@@ -34,12 +45,24 @@ func windowRotary(m *model.Config) int {
 // table appends cosine and sine of every row's angles, [rows, channels/2, 2].
 func (r *rope) table(dst []float32, rows []stages.Row) []float32 {
 	for i := range rows {
-		for _, f := range r.freq {
-			sin, cos := math.Sincos(float64(rows[i].Pos) * f)
-			dst = append(dst, float32(cos*r.factor), float32(sin*r.factor))
-		}
+		dst = append(dst, r.turn(rows[i].Pos)...)
 	}
 	return dst
+}
+
+// turn returns cosine and sine of a position's angles, [channels/2, 2], until the next call.
+func (r *rope) turn(pos int32) []float32 {
+	at := int(pos) % turnsKept
+	row := r.turns[at*r.channels:][:r.channels]
+	if r.of[at] == pos+1 {
+		return row
+	}
+	for i, f := range r.freq {
+		sin, cos := math.Sincos(float64(pos) * f)
+		row[2*i], row[2*i+1] = float32(cos*r.factor), float32(sin*r.factor)
+	}
+	r.of[at] = pos + 1
+	return row
 }
 
 // queryTable appends what turns and scales whole queries that grow with their position: pairs that
