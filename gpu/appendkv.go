@@ -34,6 +34,6 @@ func (o *AppendKV) Check() error {
 			c.fail("keys at %d and values at %d of a page overlap, they have %d and %d bytes", kv.KOffset, kv.VOffset, k, v)
 		}
 	}
-	c.pages(kv, o.Segments, own)
+	c.pages(kv, o.Segments, fromOwn)
 	return c.result()
 }

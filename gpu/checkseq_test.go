@@ -186,7 +186,7 @@ func stateDamages[T any](at func(o *T) *int, segs func(o *T) []StateSegment) []b
 			{"row huge", func(o *T) { segs(o)[1].Row = math.MaxInt }, "do not fit"},
 			{"same rows", func(o *T) { segs(o)[1].Row = 0 }, "overlap rows 0 to 2 of segment 0"},
 			{"part beyond the state", func(o *T) { *at(o) = 4 }, "do not fit"},
-			{"part before the state", func(o *T) { *at(o) = -4 }, "segment 0: State"},
+			{"part before the state", func(o *T) { *at(o) = -4 }, "StateAt is -4"},
 			{"part amid a number", func(o *T) { *at(o) = 2 }, "segment 0: State"},
 			{"same state", func(o *T) { segs(o)[1].State = segs(o)[0].State }, "shares its state with segment 0"},
 		})

@@ -80,8 +80,6 @@ func (o *Choose) Check() error {
 		}
 		c.within("segment", i)
 	}
-	if c.ok() {
-		c.pages(&o.Cache, o.Segments, all)
-	}
+	c.pages(&o.Cache, o.Segments, fromStart)
 	return c.result()
 }

@@ -61,7 +61,7 @@ func (o *LatentAttention) Check() error {
 			c.fail("the cache has %d channels, want Rank+Rope = %d", kv.Dim, want)
 		}
 		c.groups(kv, "Rank", o.Rank)
-		c.pages(kv, o.Segments, all)
+		c.pages(kv, o.Segments, fromStart)
 	}
 	return c.result()
 }

@@ -93,9 +93,12 @@ func (kv *KVLayout) partEnd() int {
 	return max(sum(kv.KOffset, keys), sum(kv.VOffset, values))
 }
 
-// pages requires the pages of each segment to have n bytes: those with the positions from first's
-// on up to its last row's.
+// pages requires pages of each segment to have room for a layer's part: those with the positions
+// from what first returns to the last row's.
 func (c *checker) pages(kv *KVLayout, segs []KVSegment, first func(s *KVSegment) int) {
+	if !c.ok() {
+		return
+	}
 	n := kv.partEnd()
 	for i := range segs {
 		if !c.ok() {
@@ -114,8 +117,7 @@ func (c *checker) pages(kv *KVLayout, segs []KVSegment, first func(s *KVSegment)
 	}
 }
 
-// all is the first position of those that a segment's rows attend to without a window.
-func all(*KVSegment) int { return 0 }
-
-// own is the position of a segment's first row.
-func own(s *KVSegment) int { return s.Pos }
+// fromStart and fromOwn say which pages an operation looks at: all, or those from a segment's first
+// row on.
+func fromStart(*KVSegment) int { return 0 }
+func fromOwn(s *KVSegment) int { return s.Pos }

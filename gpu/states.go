@@ -23,6 +23,9 @@ const fewStates = 8
 // with a state of stateFloats float32 from at bytes on. It returns how many rows the operands have.
 func (c *checker) stateSegments(segs []StateSegment, at, stateFloats int) (rows int) {
 	c.positive("number of Segments", len(segs))
+	if c.ok() && at < 0 {
+		c.fail("StateAt is %d", at)
+	}
 	var ends stateEnds
 	if len(segs) > fewStates && stateFloats > 0 {
 		ends = stateEndsPool.Get().(stateEnds)
