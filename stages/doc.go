@@ -147,7 +147,8 @@
 // to 9 are one submission: mixer, router, choice, experts and sum. Router and expert-IO get no
 // message, a wave carries no slots, and one BeginLayer begins several layers, which share a credit
 // (BeginLayer.More). The picks come down with the logits and go to the router for its figures
-// (StepRouted, and CountPicks if there are many). A dense layer is one submission in any engine.
+// (StepRouted), which counts them piece by piece (CountPicks). A dense layer is one submission in
+// any engine.
 //
 // # A prompt
 //

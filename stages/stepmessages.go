@@ -303,8 +303,8 @@ func (m *StepRouted) Take(from *StepRouted) {
 	}
 }
 
-// CountPicks has the router go on counting what came with the last StepRouted. Router to router:
-// steps of many rows are counted in pieces, between which callers' messages are handled.
+// CountPicks has the router count a piece of what came with the last StepRouted. Router to router:
+// other messages, as those of callers, are handled between the pieces.
 type CountPicks struct{ Outside }
 
 func (*CountPicks) MessageKind() Kind { return KindCountPicks }

@@ -42,7 +42,7 @@ func TestCountsInPieces(t *testing.T) {
 			want[layer].Hits += min(n, 1)
 		}
 	}
-	for pieces := range layers/2 + 1 { // 320 picks a layer: two layers are a piece
+	for pieces := range layers + 1 { // 320 picks a layer: each is a piece
 		c := router.New(router.Config{Layers: layers, Experts: experts, TopK: k})
 		var out stages.Outbox
 		out.Log = record.NewLog(1 << 20)
@@ -64,10 +64,13 @@ func TestCountsInPieces(t *testing.T) {
 		more := step(m)
 		copy(out.Spent().StepRouted(of.Step, len(of.Picks)).Picks, make([]int32, len(of.Picks))) // in the message's memory
 		for i := range pieces {
-			if want := i < layers/2-1; more != want {
-				t.Fatalf("after piece %d there is more: %t, want %t", i, more, want)
+			if !more {
+				t.Fatalf("after %d pieces there is no more", i)
 			}
 			more = step(out.Spent().CountPicks())
+		}
+		if want := pieces < layers; more != want {
+			t.Fatalf("after %d pieces there is more: %t, want %t", pieces, more, want)
 		}
 		stats := &stages.CollectStats{Stats: new(stages.Stats)}
 		step(stats)
