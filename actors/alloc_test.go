@@ -97,22 +97,20 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// settles takes several measurements and fails if there were too many allocations in each. What a
-// token wants would be in all of them. One may have what is wanted late and once: on a busy machine
-// more commands are under way together than ever before, or the runtime starts a thread.
+// settles measures several times and fails if there are too many allocations each time. What every
+// token allocates shows up in all measurements. What is allocated only once may come late and spoil
+// one of them: on a busy machine more commands are in flight at once than before, or the runtime
+// starts a thread.
 func settles(t *testing.T, what string, measure func() (allocations, limit float64)) {
 	t.Helper()
 	const measurements = 5
-	for i := 1; ; i++ {
-		got, limit := measure()
-		if got <= limit {
-			return
-		}
-		if i == measurements {
-			t.Errorf("%s: %v allocations in the last of %d measurements, want at most %v in one", what, got, measurements, limit)
+	var got, limit float64
+	for range measurements {
+		if got, limit = measure(); got <= limit {
 			return
 		}
 	}
+	t.Errorf("%s: %v allocations in the last of %d measurements, want at most %v", what, got, measurements, limit)
 }
 
 // TestNoAllocationsReading decodes with slots for a part of the experts: in the steady state
@@ -212,8 +210,9 @@ func TestNoAllocationsTogether(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return int(after.Mallocs - before.Mallocs)
 	}
-	// Starting goroutines takes some, and as many texts meet in a step as chance has it, which may
-	// want a little more: a few in all, where each step wanting some would be dozens.
+	// Starting goroutines allocates. Chance decides how many texts share a step, and a step with
+	// more of them than before allocates a little too: a few times in all. If every step allocated,
+	// it would be dozens.
 	settles(t, "Use of four texts, 96 tokens", func() (allocations, limit float64) {
 		for _, s := range sequences {
 			if err := s.Reset(context.Background()); err != nil {

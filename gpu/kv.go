@@ -8,7 +8,7 @@ import (
 // KVLayout says where in the pages of a key-value cache one layer's part lies, and in which form.
 // Page p of a sequence holds positions p·PageRows …: keys [PageRows, Dim] from KOffset bytes of
 // page p on, values [PageRows, VDim] likewise from VOffset on. Dim is key-value heads times head
-// dimension. All sequences of an operation have one layout.
+// dimension. All sequences of an operation share one layout.
 //
 // With KVF32 they are float32. With KVInt8 they are codes int8 [PageRows, Dim], and from ScalesAt
 // bytes further on scales float32 [Dim/Group, PageRows]: a value is code·scale. Group divides

@@ -3,8 +3,8 @@ package gpu
 import "math"
 
 // KVSegment is the rows of one sequence in an operation: Rows rows from row Row on, at positions
-// Pos, Pos+1, … Where its layers' keys and values lie in Pages, the operation says: all layers of a
-// step have the same segments.
+// Pos, Pos+1, … The operation says where in Pages its layer's keys and values lie, so all layers of
+// a step share their segments.
 type KVSegment struct {
 	Row, Rows, Pos int
 	Pages          Pages
@@ -13,7 +13,7 @@ type KVSegment struct {
 // In returns the segment's cache of a layer.
 func (s *KVSegment) In(l *KVLayout) KV { return KV{*l, s.Pages} }
 
-// kvLayout requires a layout that can be.
+// kvLayout requires a valid layout.
 func (c *checker) kvLayout(kv *KVLayout) {
 	c.positive("PageRows", kv.PageRows)
 	c.positive("Dim", kv.Dim)
@@ -36,9 +36,9 @@ func (c *checker) kvLayout(kv *KVLayout) {
 	}
 }
 
-// kvSegments requires a layout that can be and at least one segment, none sharing a row with
-// another, whose table reaches the last position. It returns how many rows the operands have: up to
-// the last segment's end.
+// kvSegments requires a valid layout and at least one segment, none sharing a row with another,
+// each with a table that reaches its last position. It returns how many rows the operands have: up
+// to the last segment's end.
 func (c *checker) kvSegments(kv *KVLayout, segs []KVSegment) (rows int) {
 	c.kvLayout(kv)
 	c.positive("number of Segments", len(segs))
@@ -82,7 +82,7 @@ func (c *checker) groups(kv *KVLayout, name string, n int) {
 	}
 }
 
-// partEnd returns where a layer's part of a page ends: what a page has at least.
+// partEnd returns where a layer's part of a page ends, in bytes: the least size of a page.
 func (kv *KVLayout) partEnd() int {
 	keys := kv.PartBytes()
 	values := keys

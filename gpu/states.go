@@ -3,7 +3,7 @@ package gpu
 import "sync"
 
 // StateSegment is the rows of one sequence in an operation with a recurrent state of fixed size.
-// The operation says where in State its own part begins: all layers of a step have the same
+// The operation says where in State its own part begins, so all layers of a step share their
 // segments.
 type StateSegment struct {
 	Row, Rows int

@@ -304,7 +304,7 @@ func (m *StepRouted) Take(from *StepRouted) {
 }
 
 // CountPicks has the router count a piece of what came with the last StepRouted. Router to router:
-// other messages, as those of callers, are handled between the pieces.
+// other messages, such as those of callers, are handled between the pieces.
 type CountPicks struct{ Outside }
 
 func (*CountPicks) MessageKind() Kind { return KindCountPicks }

@@ -69,24 +69,23 @@ func bothBytes(kv *gpu.KVLayout) int {
 	return kv.PartBytes() + values.PartBytes()
 }
 
-// later returns where the part of a layer lies whose kind's first has kv, if the parts of as many
-// layers of a size come before it.
-func later(kv gpu.KVLayout, layers, size int) gpu.KVLayout {
-	kv.KOffset, kv.VOffset = kv.KOffset+layers*size, kv.VOffset+layers*size
+// shifted returns the same layout some bytes further on in the page.
+func shifted(kv gpu.KVLayout, bytes int) gpu.KVLayout {
+	kv.KOffset, kv.VOffset = kv.KOffset+bytes, kv.VOffset+bytes
 	return kv
 }
 
 // fullKV returns the layout of the i-th full attention layer.
-func (l *kvLayout) fullKV(i int) gpu.KVLayout { return later(l.full, i, bothBytes(&l.full)) }
+func (l *kvLayout) fullKV(i int) gpu.KVLayout { return shifted(l.full, i*bothBytes(&l.full)) }
 
 // windowKV returns the layout of the i-th layer with a window.
-func (l *kvLayout) windowKV(i int) gpu.KVLayout { return later(l.window, i, bothBytes(&l.window)) }
+func (l *kvLayout) windowKV(i int) gpu.KVLayout { return shifted(l.window, i*bothBytes(&l.window)) }
 
 // latentKV returns the layout of the i-th latent attention layer.
-func (l *kvLayout) latentKV(i int) gpu.KVLayout { return later(l.latent, i, l.latent.PartBytes()) }
+func (l *kvLayout) latentKV(i int) gpu.KVLayout { return shifted(l.latent, i*l.latent.PartBytes()) }
 
 // indexKV returns the layout of the i-th indexer.
-func (l *kvLayout) indexKV(i int) gpu.KVLayout { return later(l.index, i, l.index.PartBytes()) }
+func (l *kvLayout) indexKV(i int) gpu.KVLayout { return shifted(l.index, i*l.index.PartBytes()) }
 
 // divisor returns the largest number that divides both.
 func divisor(a, b int) int {

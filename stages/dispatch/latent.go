@@ -96,6 +96,9 @@ func (x *latent) tap(cmd *gpu.Commands, l *lane) {
 	}
 }
 
+// cache returns where the layer's latents and rotated keys lie.
+func (x *latent) cache(l *lane) gpu.KVLayout { return l.layout.latentKV(x.index) }
+
 func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 	m, rows, heads := x.m, l.rows, x.m.NumAttentionHeads
 	width := m.QKNopeHeadDim + m.QKRopeHeadDim
@@ -123,8 +126,8 @@ func (x *latent) encode(cmd *gpu.Commands, l *lane) {
 		turn.X, turn.Table, turn.Rotary = q, l.queryRope, width
 	}
 	gpu.Encode(cmd, turn)
-	s, cache := &l.latent, l.layout.latentKV(x.index)
-	gpu.Encode(cmd, gpu.AppendKV{K: kept, Cache: cache, Segments: s.all})
+	s := &l.latent
+	gpu.Encode(cmd, gpu.AppendKV{K: kept, Cache: x.cache(l), Segments: s.all})
 	if len(s.folded)+len(s.chosen) > 0 {
 		x.encodeFolded(cmd, l, q, rest, y)
 	}
@@ -186,7 +189,7 @@ func (x *latent) encodeAttention(cmd *gpu.Commands, l *lane, folded, sums gpu.Vi
 	op := gpu.Attention{
 		Q: folded, Y: sums, QRowStride: m.NumAttentionHeads * m.LatentDim(), QHeadStride: m.LatentDim(), Heads: m.NumAttentionHeads, KVHeads: 1,
 		HeadDim: m.LatentDim(), ValueDim: m.KVLoraRank, Scale: float32(m.AttentionScale()),
-		Cache: l.layout.latentKV(x.index), Segments: s.folded,
+		Cache: x.cache(l), Segments: s.folded,
 	}
 	if len(s.folded) > 0 {
 		gpu.Encode(cmd, op)
@@ -206,7 +209,7 @@ func (x *latent) encodeExpanded(cmd *gpu.Commands, l *lane, q, y gpu.View) {
 	gpu.Encode(cmd, gpu.LatentAttention{
 		Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: x.keys, Values: x.values, KeyRows: keyRows, ValueRows: valueRows,
 		FirstValue: firstValue, KeysTransposed: x.split, Heads: heads, Rank: m.KVLoraRank, Nope: m.QKNopeHeadDim, Rope: m.QKRopeHeadDim,
-		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Cache: l.layout.latentKV(x.index), Segments: l.latent.expanded,
+		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Cache: x.cache(l), Segments: l.latent.expanded,
 	})
 }
 

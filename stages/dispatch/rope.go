@@ -7,9 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// rope makes the rotary table. Angles are computed in float64 and rounded once, and those of some
-// thousand positions are kept: texts that are read or decode together mostly have the same ones,
-// and the device waits for a step's first layer until the table of all its rows is there.
+// rope makes the rotary table. Angles are computed in float64 and rounded once. Those of the last
+// few thousand positions are kept, because texts that are read or decoded together mostly share
+// them, and the device sits idle until the table of a step's rows is ready.
 type rope struct {
 	channels int       // that are rotated
 	freq     []float64 // [channels/2]
@@ -17,11 +17,11 @@ type rope struct {
 	growth   *model.QueryGrowth
 	still    int // channels of a query that are not rotated, before those that are
 
-	turns []float32 // [turnsKept, channels/2, 2]: position p's at p % turnsKept
-	of    []int32   // [turnsKept]: one more than whose position these are; 0: nobody's
+	turns []float32 // [turnsKept, channels/2, 2]: those of position p at p % turnsKept
+	of    []int32   // [turnsKept]: the position plus one; 0: empty
 }
 
-// turnsKept is how many positions' angles are kept: 2 MiB with 128 channels.
+// turnsKept is the number of positions whose angles are kept: 2 MiB with 128 channels.
 const turnsKept = 4096
 
 func newRope(m *model.Config, mixer model.Mixer) rope {
@@ -50,7 +50,7 @@ func (r *rope) table(dst []float32, rows []stages.Row) []float32 {
 	return dst
 }
 
-// turn returns cosine and sine of a position's angles, [channels/2, 2], until the next call.
+// turn returns cosine and sine of a position's angles, [channels/2, 2], valid until the next call.
 func (r *rope) turn(pos int32) []float32 {
 	at := int(pos) % turnsKept
 	row := r.turns[at*r.channels:][:r.channels]

@@ -8,8 +8,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// TestRopeTable asks for positions again and again, among them such as share a place: each row is
-// that of its position.
+// TestRopeTable asks for positions repeatedly, some of which share a slot: every row must be that
+// of its own position.
 func TestRopeTable(t *testing.T) {
 	m := &model.Config{RotaryDim: 6, RopeTheta: 1e4, HeadDim: 8}
 	r := newRope(m, model.FullAttention)
@@ -36,8 +36,8 @@ func TestRopeTable(t *testing.T) {
 	}
 }
 
-// BenchmarkRopeTable makes the table of 2,048 rows of a prompt that is not the first one, and of
-// 128 texts that decode at different positions.
+// BenchmarkRopeTable makes the table of 2,048 rows of a prompt after the first one, and of 128
+// texts that decode at different positions.
 func BenchmarkRopeTable(b *testing.B) {
 	for _, c := range []struct {
 		name       string

@@ -21,9 +21,9 @@ type counting struct {
 // stepRouted counts what the device has routed by itself. Every expert is in memory then, so each
 // use is a hit and nothing need be predicted.
 //
-// The step's callers have just been answered, and the next step has been formed or waits for what
-// they send. So nothing is counted here, and then piece by piece, with other messages between the
-// pieces. Whatever else the router is told comes after the whole step, see finish.
+// The step's callers have just been answered, and the next step is either ready to begin or waiting
+// for their next tokens. So counting starts later and goes piece by piece, with other messages in
+// between. Any other message to the router comes after the whole step, see finish.
 func (c *Core) stepRouted(m *stages.StepRouted, out *stages.Outbox) error {
 	if m.Batch == nil || len(m.Picks) != (c.cfg.Layers-c.cfg.First)*len(m.Batch.Rows)*c.cfg.TopK {
 		return fmt.Errorf("router: %d picks of %v in %d layers from layer %d on, %d each", len(m.Picks), &m.Step, c.cfg.Layers, c.cfg.First, c.cfg.TopK)

@@ -45,10 +45,10 @@ func (s *Schedule[R]) saves(rows, more int) int64 {
 	return int64(one + other - both)
 }
 
-// partOf returns what a step of a part of another's rows takes, where took was measured: no more
-// than the whole, and no less than its share by rows. A number of rows is measured when it occurs,
-// and texts may have grown since. By the difference of an old measurement and a new one it could
-// seem quicker to stay apart; then nothing would be measured that tells better.
+// partOf corrects the time measured for a part of a step's rows: it is at most that of the whole
+// step and at least its share by rows. Each number of rows is measured only when it occurs, and the
+// texts may have grown since. Comparing an old measurement with a new one could make separate steps
+// look quicker for good, since separate steps never measure the shared one.
 func partOf(whole, share, took float64) float64 { return min(max(took, whole*share), whole) }
 
 // places reports whether sequences that decode are divided among as many steps as there are

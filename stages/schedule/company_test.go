@@ -160,8 +160,8 @@ func TestCompanyPays(t *testing.T) {
 }
 
 // TestCompanyOfGrownTexts measures steps of one and of three rows while texts are short, and steps
-// of four when they are longer. One that is back before three others waits for them all the same:
-// four rows take longer than one and three took then, but not longer than they would now.
+// of four rows once they are longer. A text that is ready first must still wait for the others:
+// four rows take longer than one and three took back then, but not longer than they take now.
 func TestCompanyOfGrownTexts(t *testing.T) {
 	p := newCouple(t, 6_000_000, 8_000_000)
 	for range 40 {
