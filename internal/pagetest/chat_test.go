@@ -69,7 +69,7 @@ func told(think, text string, pause time.Duration) scripted.Script {
 func TestPage(t *testing.T) {
 	b := browser(t)
 	for name, f := range map[string]func(*testing.T, context.Context){
-		"chat": testChat, "stop": testStop, "progress": testProgress, "retry": testRetry, "markdown": testMarkdown,
+		"chat": testChat, "leave": testLeave, "stop": testStop, "progress": testProgress, "retry": testRetry, "markdown": testMarkdown,
 		"errors": testErrors, "broken": testBroken, "tools": testTools, "models": testModels, "long": testLong, "looks": testLooks, "live": testLive, "refused": testRefused,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, b) })
@@ -105,6 +105,37 @@ func testChat(t *testing.T, b context.Context) {
 	p.until("document.querySelectorAll('.entry').length === 1 && document.querySelectorAll('.message').length === 0")
 	p.click(".toast button")
 	p.until("document.querySelectorAll('.entry').length === 2")
+}
+
+// What was said, or deleted, just before the page is left is so afterwards, also where the browser's
+// database had no time for it.
+func testLeave(t *testing.T, b context.Context) {
+	s, _ := serving(t, nil)
+	p := open(t, b, s)
+	// A transaction that does not end: all later ones wait for it, and go with the page.
+	busy := func() {
+		js[any](p, `new Promise((busy) => {
+			indexedDB.open("moeflux").onsuccess = (e) => {
+				const t = e.target.result.transaction("conversations", "readwrite").objectStore("conversations");
+				const again = () => { t.get("nothing").onsuccess = again; busy(); };
+				again();
+			};
+		})`)
+	}
+	busy()
+	p.say("kept")
+	p.reload()
+	p.until("document.querySelectorAll('.message').length === 2")
+	if got := p.answer(); got != "kept" {
+		t.Errorf("after a reload the answer is %q", got)
+	}
+	p.until("document.querySelectorAll('.entry').length === 1")
+	busy()
+	js[any](p, "document.querySelector('.entry .icon-button').click()")
+	p.reload()
+	p.say("another")
+	p.until("document.querySelectorAll('.entry').length === 1")
+	p.until("document.querySelector('.entry .title').innerText === 'another'")
 }
 
 // Escape ends an answer; what it said stays, also over a reload, and the model is left alone.

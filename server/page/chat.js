@@ -24,7 +24,10 @@ export class Chat {
     thread.addEventListener("scroll", () => this.#sticky(), { passive: true });
     new ResizeObserver(() => this.#follow()).observe(by("messages"));
     by("latest").addEventListener("click", () => this.#toEnd());
-    addEventListener("pagehide", () => this.#running.forEach((a) => this.#save(a.conversation)));
+    addEventListener("pagehide", () => {
+      this.#running.forEach((a) => this.#save(a.conversation));
+      this.#store.leave();
+    });
   }
 
   /** running tells whether the conversation shown, or one of an id, has an answer under way. */

@@ -2,6 +2,7 @@
 // Where a browser keeps nothing (private windows, some settings) they last as long as the page.
 
 const database = "moeflux", table = "conversations";
+const unsettled = "unsettled"; // the setting that holds what a page left unconfirmed
 const most = 200; // conversations
 const largest = 8 << 20; // characters of one
 
@@ -10,6 +11,7 @@ export class Store {
   lasting = true;
   #db = null;
   #memory = new Map();
+  #unsure = new Map(); // ids to what the database has not confirmed: a conversation; null: removed
 
   async open() {
     try {
@@ -19,7 +21,29 @@ export class Store {
     } catch {
       this.lasting = false;
     }
+    await this.#settle();
     return this;
+  }
+
+  /**
+   * leave is called when the page is left. The browser drops what a page has written to a database
+   * that was still busy with other things then, so what is not confirmed goes where writing does
+   * not wait, for the next page to settle.
+   */
+  leave() {
+    if (this.#unsure.size > 0) settings.set(unsettled, { ...settings.get(unsettled, {}), ...Object.fromEntries(this.#unsure) });
+  }
+
+  async #settle() {
+    if (!this.#db) return;
+    const kept = new Map((await this.list()).map((c) => [c.id, c]));
+    for (const [id, c] of Object.entries(settings.get(unsettled, {}))) {
+      try {
+        if (c === null) await this.remove(id);
+        else if (!(kept.get(id)?.updated > c.updated)) await this.put(c);
+      } catch { /* there is no room for it */ }
+    }
+    settings.set(unsettled, {});
   }
 
   /** list returns all conversations, the latest first. */
@@ -39,17 +63,25 @@ export class Store {
       this.#memory.set(copy.id, copy);
       return 0;
     }
-    const put = this.#table("readwrite").put(copy);
-    put.transaction.commit(); // also if the page is left before it hears of the end
-    await done(put);
+    await this.#change(copy.id, copy, (t) => t.put(copy));
     const old = (await this.list()).slice(most);
     for (const c of old) await this.remove(c.id);
     return old.length;
   }
 
   async remove(id) {
-    if (this.#db) await done(this.#table("readwrite").delete(id));
+    if (this.#db) await this.#change(id, null, (t) => t.delete(id));
     else this.#memory.delete(id);
+  }
+
+  // change makes a change, after which an id stands for what is given.
+  async #change(id, now, change) {
+    this.#unsure.set(id, now);
+    try {
+      await done(change(this.#table("readwrite")));
+    } finally {
+      if (this.#unsure.get(id) === now) this.#unsure.delete(id);
+    }
   }
 
   #table(mode) { return this.#db.transaction(table, mode).objectStore(table); }
