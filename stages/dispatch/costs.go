@@ -2,14 +2,21 @@ package dispatch
 
 import "github.com/moeflux/moeflux-actor/stages"
 
-// picked counts the picks of one layer by expert.
+// picked is what one layer of a step has picked.
 type picked struct {
-	all   []int // [experts], of the step
-	given []int // of those, that are charged
+	picks   []int64 // [experts]
+	each    []int64 // [experts] of a record's bytes, what each of its picks is charged with
+	experts []first // those that are picked
+}
+
+// first is an expert and the segment of its first pick.
+type first struct {
+	expert  int32
+	segment int
 }
 
 func newPicked(experts int) picked {
-	return picked{make([]int, experts), make([]int, experts)}
+	return picked{picks: make([]int64, experts), each: make([]int64, experts)}
 }
 
 // charge adds what the device has chosen in a step to the costs of its segments: each pick finds
@@ -18,36 +25,41 @@ func newPicked(experts int) picked {
 func (c *Core) charge(b *stages.Batch, picks []int32) {
 	k, n := c.cfg.TopK, len(b.Rows)*c.cfg.TopK
 	for ; len(picks) > 0; picks = picks[n:] {
-		layer := picks[:n]
-		for _, e := range layer {
-			if e >= 0 { // else the row could not be routed
-				c.picked.all[e]++
-			}
-		}
-		for i := range b.Segments {
-			g := &b.Segments[i]
-			c.chargeSegment(&b.Costs[i], layer[g.Row*k:(g.Row+g.Rows)*k])
-		}
-		for _, e := range layer {
-			if e >= 0 {
-				c.picked.all[e], c.picked.given[e] = 0, 0
-			}
-		}
+		c.chargeLayer(b, k, picks[:n])
 	}
 }
 
-func (c *Core) chargeSegment(to *stages.Cost, picks []int32) {
+// chargeLayer is charge for the picks of a layer, [rows][k]. The answers wait for it, so that it
+// divides by an expert's picks and not for each pick; what is left over goes to the first.
+func (c *Core) chargeLayer(b *stages.Batch, k int, layer []int32) {
 	p, bytes := &c.picked, int64(c.cfg.RecordBytes)
-	for _, e := range picks {
-		if e < 0 {
-			continue
-		}
-		to.Hit++
-		if all := p.all[e]; all == 1 {
-			to.SlotBytes += bytes
-		} else {
-			to.SlotBytes += stages.Share(bytes, p.given[e], p.given[e]+1, all)
-			p.given[e]++
+	for i := range b.Segments {
+		g := &b.Segments[i]
+		for _, e := range layer[g.Row*k : (g.Row+g.Rows)*k] {
+			if e < 0 { // the row could not be routed
+				continue
+			}
+			if p.picks[e] == 0 {
+				p.experts = append(p.experts, first{e, i})
+			}
+			p.picks[e]++
 		}
 	}
+	for _, f := range p.experts {
+		p.each[f.expert] = bytes / p.picks[f.expert]
+		b.Costs[f.segment].SlotBytes += bytes % p.picks[f.expert]
+	}
+	for i := range b.Segments {
+		g, to := &b.Segments[i], &b.Costs[i]
+		for _, e := range layer[g.Row*k : (g.Row+g.Rows)*k] {
+			if e >= 0 {
+				to.Hit++
+				to.SlotBytes += p.each[e]
+			}
+		}
+	}
+	for _, f := range p.experts {
+		p.picks[f.expert] = 0
+	}
+	p.experts = p.experts[:0]
 }
