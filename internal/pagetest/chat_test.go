@@ -107,8 +107,8 @@ func testChat(t *testing.T, b context.Context) {
 	p.until("document.querySelectorAll('.entry').length === 2")
 }
 
-// What was said, or deleted, just before the page is left is so afterwards, also where the browser's
-// database had no time for it.
+// What was said, or deleted, just before the page is left is so afterwards, even where the
+// browser's database had no time for it.
 func testLeave(t *testing.T, b context.Context) {
 	s, _ := serving(t, nil)
 	p := open(t, b, s)

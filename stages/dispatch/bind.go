@@ -89,7 +89,7 @@ func bind(m *model.Config, parts []*part, queue gpu.Queue, w *weights.File) (n *
 }
 
 func newNetwork(m *model.Config, places []*place) *network {
-	return &network{places: places, layers: make([]layer, len(m.Layers)), rope: newRope(m, model.FullAttention), windowRope: newRope(m, model.WindowAttention)}
+	return &network{places: places, layers: make([]layer, len(m.Layers))}
 }
 
 // run runs commands and waits for them.

@@ -120,6 +120,10 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 	if c.net, err = bind(cfg.Model, parts, queue, w); err != nil {
 		return c, err
 	}
+	c.net.rope = newRope(cfg.Model, model.FullAttention, cfg.PageRows*cfg.MaxPages)
+	if windowRotary(cfg.Model) > 0 {
+		c.net.windowRope = newRope(cfg.Model, model.WindowAttention, cfg.PageRows*cfg.MaxPages)
+	}
 	if cfg.Resident {
 		if c.tables, err = newTables(cfg, c.net, parts, queue, slots); err != nil {
 			return c, err

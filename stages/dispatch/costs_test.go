@@ -7,8 +7,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// stepPicks is a step of texts with some rows each, and what it picked: [layers][rows][k]. Some rows
-// could not be routed.
+// stepPicks is a step of texts with some rows each, and what it picked: [layers][rows][k]. Some
+// rows could not be routed.
 func stepPicks(texts, layers, experts, k int) (*stages.Batch, []int32) {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := new(stages.Batch)

@@ -17,18 +17,20 @@ type rope struct {
 	growth   *model.QueryGrowth
 	still    int // channels of a query that are not rotated, before those that are
 
-	turns []float32 // [turnsKept, channels/2, 2]: those of position p at p % turnsKept
-	of    []int32   // [turnsKept]: the position plus one; 0: empty
+	turns []float32 // [kept, channels/2, 2]: those of position p at p % kept
+	of    []int32   // [kept]: the position plus one; 0: empty
 }
 
-// turnsKept is the number of positions whose angles are kept: 2 MiB with 128 channels.
+// turnsKept is the most positions whose angles are kept: 2 MiB with 128 channels.
 const turnsKept = 4096
 
-func newRope(m *model.Config, mixer model.Mixer) rope {
+// newRope returns the table of layers with a mixer, for texts that have so many positions together.
+func newRope(m *model.Config, mixer model.Mixer, positions int) rope {
+	kept := min(max(1, positions), turnsKept)
 	a := m.Attention(mixer)
 	return rope{
 		channels: a.RotaryDim, freq: a.RopeFrequencies(), factor: a.RopeMultiplier(), growth: m.QueryGrowth, still: m.QKNopeHeadDim,
-		turns: make([]float32, turnsKept*a.RotaryDim), of: make([]int32, turnsKept),
+		turns: make([]float32, kept*a.RotaryDim), of: make([]int32, kept),
 	}
 }
 
@@ -52,7 +54,7 @@ func (r *rope) table(dst []float32, rows []stages.Row) []float32 {
 
 // turn returns cosine and sine of a position's angles, [channels/2, 2], valid until the next call.
 func (r *rope) turn(pos int32) []float32 {
-	at := int(pos) % turnsKept
+	at := int(pos) % len(r.of)
 	row := r.turns[at*r.channels:][:r.channels]
 	if r.of[at] == pos+1 {
 		return row

@@ -12,7 +12,10 @@ import (
 // of its own position.
 func TestRopeTable(t *testing.T) {
 	m := &model.Config{RotaryDim: 6, RopeTheta: 1e4, HeadDim: 8}
-	r := newRope(m, model.FullAttention)
+	if small := newRope(m, model.FullAttention, 20); len(small.of) != 20 {
+		t.Errorf("keeps %d of 20 positions", len(small.of))
+	}
+	r := newRope(m, model.FullAttention, 1<<20)
 	for i, positions := range [][]int32{{0, 1, 2}, {1, turnsKept + 1, 1}, {turnsKept, 0}, {0, 2, turnsKept + 1, 3*turnsKept + 2, 2}} {
 		var rows []stages.Row
 		for _, p := range positions {
@@ -44,7 +47,7 @@ func BenchmarkRopeTable(b *testing.B) {
 		rows, step int
 	}{{"prompt", 2048, 1}, {"decode", 128, 17}} {
 		b.Run(c.name, func(b *testing.B) {
-			r := newRope(&model.Config{RotaryDim: 128, RopeTheta: 1e6, HeadDim: 128}, model.FullAttention)
+			r := newRope(&model.Config{RotaryDim: 128, RopeTheta: 1e6, HeadDim: 128}, model.FullAttention, turnsKept)
 			rows, dst, at := make([]stages.Row, c.rows), make([]float32, 0, c.rows*128), 0
 			for b.Loop() {
 				for i := range rows {
