@@ -40,15 +40,17 @@ export class Store {
     for (const [id, c] of Object.entries(settings.get(unsettled, {}))) {
       try {
         if (c === null) await this.remove(id);
-        else if (!(kept.get(id)?.updated > c.updated)) await this.put(c);
-      } catch { /* there is no room for it */ }
+        else if (kept.get(id)?.updated > c.updated) forget(id);
+        else await this.put(c);
+      } catch {
+        forget(id); // there is no room for it
+      }
     }
-    settings.set(unsettled, {});
   }
 
   /** list returns all conversations, the latest first. */
   async list() {
-    const all = this.#db ? await done(this.#table("readonly").getAll()) : [...this.#memory.values()];
+    const all = this.#db ? await done(this.#db.transaction(table).objectStore(table).getAll()) : [...this.#memory.values()];
     return all.sort((a, b) => b.updated - a.updated);
   }
 
@@ -63,14 +65,14 @@ export class Store {
       this.#memory.set(copy.id, copy);
       return 0;
     }
-    await this.#change(copy.id, copy, (t) => t.put(copy));
+    await this.#change(copy.id, copy, (all) => all.put(copy));
     const old = (await this.list()).slice(most);
     for (const c of old) await this.remove(c.id);
     return old.length;
   }
 
   async remove(id) {
-    if (this.#db) await this.#change(id, null, (t) => t.delete(id));
+    if (this.#db) await this.#change(id, null, (all) => all.delete(id));
     else this.#memory.delete(id);
   }
 
@@ -78,13 +80,23 @@ export class Store {
   async #change(id, now, change) {
     this.#unsure.set(id, now);
     try {
-      await done(change(this.#table("readwrite")));
+      const transaction = this.#db.transaction(table, "readwrite");
+      change(transaction.objectStore(table));
+      await new Promise((resolve, reject) => {
+        transaction.oncomplete = resolve;
+        transaction.onabort = () => reject(transaction.error); // also for want of room
+      });
+      forget(id); // a page that was left and is back may have written it down
     } finally {
       if (this.#unsure.get(id) === now) this.#unsure.delete(id);
     }
   }
+}
 
-  #table(mode) { return this.#db.transaction(table, mode).objectStore(table); }
+// forget takes an id from what pages have left unconfirmed.
+function forget(id) {
+  const { [id]: left, ...others } = settings.get(unsettled, {});
+  if (left !== undefined) settings.set(unsettled, others);
 }
 
 function done(request) {
