@@ -29,8 +29,8 @@ func (c *Core) charge(b *stages.Batch, picks []int32) {
 	}
 }
 
-// chargeLayer is charge for the picks of a layer, [rows][k]. The answers wait for it, so that it
-// divides by an expert's picks and not for each pick; what is left over goes to the first.
+// chargeLayer is charge for the picks of a layer, [rows][k]. The step's answers wait for it, so it
+// divides once for an expert and not for each pick. The first pick pays what is left over.
 func (c *Core) chargeLayer(b *stages.Batch, k int, layer []int32) {
 	p, bytes := &c.picked, int64(c.cfg.RecordBytes)
 	for i := range b.Segments {
