@@ -110,7 +110,8 @@ func settles(t *testing.T, what string, measure func() (allocations, limit float
 			return
 		}
 	}
-	t.Errorf("%s: %v allocations in the last of %d measurements, want at most %v", what, got, measurements, limit)
+	t.Errorf("%s: %v allocations in the last of %d measurements, want at most %v",
+		what, got, measurements, limit)
 }
 
 // TestNoAllocationsReading decodes with slots for a part of the experts: in the steady state

@@ -69,8 +69,10 @@ func told(think, text string, pause time.Duration) scripted.Script {
 func TestPage(t *testing.T) {
 	b := browser(t)
 	for name, f := range map[string]func(*testing.T, context.Context){
-		"chat": testChat, "leave": testLeave, "stop": testStop, "progress": testProgress, "retry": testRetry, "markdown": testMarkdown,
-		"errors": testErrors, "broken": testBroken, "tools": testTools, "models": testModels, "long": testLong, "looks": testLooks, "live": testLive, "refused": testRefused,
+		"chat": testChat, "leave": testLeave, "stop": testStop, "progress": testProgress,
+		"retry": testRetry, "markdown": testMarkdown, "errors": testErrors, "broken": testBroken,
+		"tools": testTools, "models": testModels, "long": testLong, "looks": testLooks,
+		"live": testLive, "refused": testRefused,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, b) })
 	}
@@ -107,12 +109,12 @@ func testChat(t *testing.T, b context.Context) {
 	p.until("document.querySelectorAll('.entry').length === 2")
 }
 
-// What was said, or deleted, just before the page is left is so afterwards, even where the
-// browser's database had no time for it.
+// An answer or a deletion just before the page is left is not lost, even if the browser's database
+// has not got round to it.
 func testLeave(t *testing.T, b context.Context) {
 	s, _ := serving(t, nil)
 	p := open(t, b, s)
-	// A transaction that does not end: all later ones wait for it, and go with the page.
+	// A transaction that never ends: all later ones wait for it and are dropped with the page.
 	busy := func() {
 		js[any](p, `new Promise((busy) => {
 			indexedDB.open("moeflux").onsuccess = (e) => {

@@ -2,7 +2,7 @@
 // Where a browser keeps nothing (private windows, some settings) they last as long as the page.
 
 const database = "moeflux", table = "conversations";
-const unsettled = "unsettled"; // the setting that holds what a page left unconfirmed
+const unsettled = "unsettled"; // the setting that holds changes which pages left unconfirmed
 const most = 200; // conversations
 const largest = 8 << 20; // characters of one
 
@@ -26,14 +26,15 @@ export class Store {
   }
 
   /**
-   * leave is called when the page is left. The browser drops what a page has written to a database
-   * that was still busy with other things then, so what is not confirmed goes where writing does
-   * not wait, for the next page to settle.
+   * leave must be called when the page is left. The browser then drops changes that its database
+   * has not begun. So unconfirmed changes also go to the local storage, which takes them at once,
+   * and the next page makes them.
    */
   leave() {
     if (this.#unsure.size > 0) settings.set(unsettled, { ...settings.get(unsettled, {}), ...Object.fromEntries(this.#unsure) });
   }
 
+  // settle makes the changes that pages have left unconfirmed.
   async #settle() {
     if (!this.#db) return;
     const kept = new Map((await this.list()).map((c) => [c.id, c]));
@@ -76,7 +77,7 @@ export class Store {
     else this.#memory.delete(id);
   }
 
-  // change makes a change, after which an id stands for what is given.
+  // change makes a change to an id. now is its conversation afterwards, or null if it is removed.
   async #change(id, now, change) {
     this.#unsure.set(id, now);
     try {
@@ -86,14 +87,14 @@ export class Store {
         transaction.oncomplete = resolve;
         transaction.onabort = () => reject(transaction.error); // also for want of room
       });
-      forget(id); // a page that was left and is back may have written it down
+      forget(id); // if this page was left and has come back
     } finally {
       if (this.#unsure.get(id) === now) this.#unsure.delete(id);
     }
   }
 }
 
-// forget takes an id from what pages have left unconfirmed.
+// forget drops what pages have left unconfirmed of an id.
 function forget(id) {
   const { [id]: left, ...others } = settings.get(unsettled, {});
   if (left !== undefined) settings.set(unsettled, others);

@@ -5,8 +5,8 @@ import "github.com/moeflux/moeflux-actor/stages"
 // picked is what one layer of a step has picked.
 type picked struct {
 	picks   []int64 // [experts]
-	each    []int64 // [experts] of a record's bytes, what each of its picks is charged with
-	experts []first // those that are picked
+	each    []int64 // [experts]: the bytes that each pick of the expert pays
+	experts []first // those with picks
 }
 
 // first is an expert and the segment of its first pick.
@@ -16,7 +16,7 @@ type first struct {
 }
 
 func newPicked(experts int) picked {
-	return picked{picks: make([]int64, experts), each: make([]int64, experts)}
+	return picked{picks: make([]int64, experts), each: make([]int64, experts), experts: make([]first, 0, experts)}
 }
 
 // charge adds what the device has chosen in a step to the costs of its segments: each pick finds

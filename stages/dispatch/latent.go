@@ -209,7 +209,8 @@ func (x *latent) encodeExpanded(cmd *gpu.Commands, l *lane, q, y gpu.View) {
 	gpu.Encode(cmd, gpu.LatentAttention{
 		Q: q, Y: y, QRowStride: heads * width, QHeadStride: width, Keys: x.keys, Values: x.values, KeyRows: keyRows, ValueRows: valueRows,
 		FirstValue: firstValue, KeysTransposed: x.split, Heads: heads, Rank: m.KVLoraRank, Nope: m.QKNopeHeadDim, Rope: m.QKRopeHeadDim,
-		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()), Cache: x.cache(l), Segments: l.latent.expanded,
+		ValueDim: m.VHeadDim, Scale: float32(m.AttentionScale()),
+		Cache: x.cache(l), Segments: l.latent.expanded,
 	})
 }
 

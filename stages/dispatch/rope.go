@@ -21,10 +21,10 @@ type rope struct {
 	of    []int32   // [kept]: the position plus one; 0: empty
 }
 
-// turnsKept is the most positions whose angles are kept: 2 MiB with 128 channels.
+// turnsKept limits the number of positions whose angles are kept: 2 MiB with 128 channels.
 const turnsKept = 4096
 
-// newRope returns the table of layers with a mixer, for texts that have so many positions together.
+// newRope makes the table for layers with a mixer. All texts together have that many positions.
 func newRope(m *model.Config, mixer model.Mixer, positions int) rope {
 	kept := min(max(1, positions), turnsKept)
 	a := m.Attention(mixer)

@@ -28,8 +28,8 @@ const (
 )
 
 // aheadBytes is how far ahead of their use codes are prefetched, aheadScales the same for scales
-// and biases. With AVX-512 one row needs codes faster than that brings them: they are fetched
-// farBytes ahead into the second-level cache, and nearBytes ahead into the first.
+// and biases. A single row with AVX-512 uses codes faster than that can supply them. Its codes are
+// prefetched farBytes ahead into the second-level cache, and nearBytes ahead into the first.
 const (
 	aheadBytes  = 4096
 	aheadScales = 512
