@@ -18,6 +18,9 @@ const (
 	// what whoever ended it has handled. A busy machine may take the processor away between the
 	// two.
 	settleNS = 50e6
+	// countedNS is how long after a step's end its picks are waited for. What a device has routed by
+	// itself is counted after the step, when nothing more urgent is to be done.
+	countedNS = 2e9
 	// hintNS is how long after a step's end the reads of its hints are waited for.
 	hintNS = 2e9
 	// staleSteps is more than the steps that can be in flight at once: the end of a step so much
@@ -32,6 +35,7 @@ type About struct {
 	Epoch      time.Time        // what the times of records count from
 	LayerKinds []string         // [layers] by mixer
 	SlotBytes  int64            // of one expert's record
+	TopK       int              // experts that a row picks in the last layer; 0: picks are not waited for
 	Host       func(int) string // the address of an expert host, "" if it is not known; nil without any
 	Exactness  string           // the settings that change results
 }
@@ -281,7 +285,7 @@ func (e *Emitter) readParts() {
 func (e *Emitter) emitSteps(nowNS int64, last bool) {
 	kept := e.order[:0]
 	for _, t := range e.order {
-		if stale := t.rec.Step+staleSteps < e.newest; !last && !stale && (!t.over || nowNS-t.endedNS < settleNS) {
+		if stale := t.rec.Step+staleSteps < e.newest; !last && !stale && !e.settled(t, nowNS) {
 			kept = append(kept, t)
 			continue
 		}
@@ -296,6 +300,14 @@ func (e *Emitter) emitSteps(nowNS int64, last bool) {
 	}
 	clear(e.order[len(kept):])
 	e.order = kept
+}
+
+// settled reports whether nothing more is to come of a step, as far as can be told.
+func (e *Emitter) settled(t *tree, nowNS int64) bool {
+	if !t.over || nowNS-t.endedNS < settleNS {
+		return false
+	}
+	return t.failed || t.lost > 0 || nowNS-t.endedNS >= countedNS || t.picks(len(e.about.LayerKinds)-1) >= int(t.rec.Rows)*e.about.TopK
 }
 
 // parentContext returns a context with a caller's span.

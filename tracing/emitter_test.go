@@ -277,6 +277,37 @@ func TestAStepThatIsBeingWritten(t *testing.T) {
 	r.count(map[string]int{SpanStep: 1, SpanLayer: 2, SpanEval: 1})
 }
 
+// A device that routes by itself tells what it picked after the step, and the spans wait for it: all
+// of it, but not for ever, since a row whose numbers are broken picks nothing.
+func TestPicksThatComeAfterTheStep(t *testing.T) {
+	use := func(r *rig, step uint64, layer, expert, rows int32) {
+		r.log.Uses.Add(record.Use{Step: step, Layer: layer, Expert: expert, Rows: rows, Found: record.Resident})
+	}
+	for _, all := range []bool{true, false} {
+		r := newRig(t, 1<<20)
+		r.e.about.TopK = 2
+		step := r.form(10, 1, 2)
+		r.end(step, 30, 1, 2)
+		for _, u := range [][3]int32{{0, 1, 2}, {0, 2, 2}, {1, 5, 2}, {1, 6, 1}} {
+			use(r, step, u[0], u[1], u[2])
+		}
+		r.e.Poll(30*ms+countedNS-1, false)
+		if n := len(r.named(SpanStep)); n != 0 {
+			t.Fatalf("%d spans of a step with three of the last layer's four picks", n)
+		}
+		now := 30*ms + countedNS
+		hits := int64(4)
+		if all {
+			use(r, step, 1, 7, 1)
+			now, hits = now-1, 5
+		}
+		r.e.Poll(now, false)
+		if s := r.named(SpanStep); len(s) != 1 || value(s[0], KeyHits) != hits {
+			t.Fatalf("%d steps, %v; want one with %d hits", len(s), s, hits)
+		}
+	}
+}
+
 // A request that never came into a step has a span with what it waited for, and says how it ended.
 func TestARefusedRequest(t *testing.T) {
 	r := newRig(t, 1<<20)

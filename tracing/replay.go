@@ -21,7 +21,9 @@ const replayBytes = 64 << 20
 func Replay(tp trace.TracerProvider, rec *record.Recording, pause func() error) (Stats, error) {
 	p := &player{rec: rec, log: record.NewLog(replayBytes)}
 	m := &rec.Meta
-	p.e = NewEmitter(tp, p.log, About{Epoch: m.Epoch, LayerKinds: m.Model.LayerKinds, SlotBytes: m.Model.SlotBytes, Host: m.Engine.Host, Exactness: m.Exactness})
+	p.e = NewEmitter(tp, p.log, About{
+		Epoch: m.Epoch, LayerKinds: m.Model.LayerKinds, SlotBytes: m.Model.SlotBytes, TopK: m.Model.TopK, Host: m.Engine.Host, Exactness: m.Exactness,
+	})
 	p.e.Yield = func() {}
 	var failed error
 	p.e.Panicked = func(reason any) { failed = fmt.Errorf("tracing: a span processor panicked: %v", reason) }

@@ -57,6 +57,16 @@ func (t *tree) ended() int64 {
 // never reports whether the step was given up before its first layer began.
 func (t *tree) never() bool { return t.failed && len(t.handled) == 0 && t.lost == 0 }
 
+// picks returns how many picks of a layer are known.
+func (t *tree) picks(layer int) (n int) {
+	for i := range t.uses {
+		if u := &t.uses[i]; int(u.Layer) == layer {
+			n += int(u.Rows)
+		}
+	}
+	return n
+}
+
 // messageKey names what a stage handles.
 type messageKey struct{ stage, message uint8 }
 

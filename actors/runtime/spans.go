@@ -18,6 +18,7 @@ type Tracing struct {
 	Provider   oteltrace.TracerProvider
 	LayerKinds []string         // of the model's layers, by mixer
 	SlotBytes  int              // of one expert's record
+	TopK       int              // experts that a row picks
 	Host       func(int) string // the address of an expert host
 	Exactness  string           // the settings that change results
 }
@@ -52,7 +53,9 @@ type spanWriter struct {
 func (r *Runtime) newSpanWriter(t Tracing, records *record.Log) *spanWriter {
 	w := &spanWriter{
 		log: r.log, now: r.Now, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
-		emitter: tracing.NewEmitter(t.Provider, records, tracing.About{Epoch: r.epoch, LayerKinds: t.LayerKinds, SlotBytes: int64(t.SlotBytes), Host: t.Host, Exactness: t.Exactness}),
+		emitter: tracing.NewEmitter(t.Provider, records, tracing.About{
+			Epoch: r.epoch, LayerKinds: t.LayerKinds, SlotBytes: int64(t.SlotBytes), TopK: t.TopK, Host: t.Host, Exactness: t.Exactness,
+		}),
 	}
 	w.emitter.Panicked = w.panicked
 	w.emitter.Calls.Wake = w.look
