@@ -3,7 +3,7 @@
 // The order of sums, which is the same in every kernel of these files. Positions are taken in
 // chunks of CHUNK and chunks in spans of SPAN, both counted from position 0. A score is the sum of
 // 8 lanes in order, times the scale; lane l takes the channels of the quads l, l+8, … one after the
-// other. A chunk has its largest score, the sum of the weights against it (a simd_sum, one position
+// other. A chunk has its largest score, the sum of the weights against it (lanes_sum, one position
 // a lane), and for each channel the weighted values, position after position. Chunks are merged
 // into spans in order, and spans into the result in order. So bits are the same whether chunks,
 // spans or all positions of a row are one threadgroup's work, and whether rows are alone or share
@@ -144,11 +144,18 @@ inline float2 merge(thread AttentionState& state, float m_next, float l_next) {
   return f;
 }
 
+// The sum over all lanes, in an order that is the same on every device: attention_tiles adds so, too.
+inline float lanes_sum(float v) {
+#pragma unroll
+  for (uint d = 16; d > 0u; d /= 2u) v += simd_shuffle_xor(v, ushort(d));
+  return v;
+}
+
 // A chunk's weight of a lane's position, whose score is s; a position that is not live weighs
 // nothing. ml is the chunk's largest score and the sum of its weights.
 inline float weigh(float s, bool live, thread float2& ml) {
   const float m = simd_max(live ? s : LOWEST);
   const float e = live ? exp(s - m) : 0.0f;
-  ml = float2(m, simd_sum(e));
+  ml = float2(m, lanes_sum(e));
   return e;
 }

@@ -2,11 +2,15 @@
 // that threadgroup memory holds. Each row has the bits that attention.metal gives it: see
 // cache.metal for the order of sums and the #define lines.
 //
-// A tile is QUERIES queries: HEADS heads of one key-value head of QUERIES/HEADS rows that follow
-// one another. Positions are taken in blocks of two chunks: the scores of a block, then its
-// weights, then the sums of values. Keys, queries and values come in pieces of 8 KiB and less.
-// TILE_DIM is HEAD_DIM and VALUE_DIM, 64, 128 or 256, and the threads of a threadgroup;
-// operands are WIDE.
+// A tile is QUERIES queries: HEADS heads of one key-value head, of QUERIES/HEADS rows that follow
+// one another. Positions are taken in blocks of two chunks: first a block's scores, then its
+// weights, then the sums of its values. Keys, queries and values come to threadgroup memory in
+// pieces of 8 KiB or less, and the next piece is loaded while one is used. A thread has the scores
+// of 4 queries at POSITIONS positions, and of the result 4 channels of up to 8 queries.
+//
+// TILE_DIM is HEAD_DIM and VALUE_DIM, 64, 128 or 256; operands are WIDE. A tile has TILE_THREADS
+// threads. The kernel says that it could have 384, so that each has registers for what is loaded
+// ahead, and three tiles of 128 threads still share a processor.
 #ifndef TILE_DIM
 #define TILE_DIM 128
 #define HEADS 8
@@ -16,53 +20,210 @@
 #define WIDE 1
 #include "cache.metal"
 
-#define TILE_THREADS uint(HEAD_DIM)
 #define QUERIES 32u
-#define TILE_ROWS (QUERIES / HEADS)
+#if TILE_DIM == 256
+#define TILE_THREADS 256u
+#define POSITIONS 2u
+#define Positions float2
+#else
+#define TILE_THREADS 128u
+#define POSITIONS 4u
+#define Positions float4
+#endif
 #define BLOCK (2u * CHUNK)
-#define PIECE 8u                             // quads of keys and queries
-#define PIECE_LANES (PIECE / KEYS)           // lanes whose quads they are
-#define MINE (QUERIES * BLOCK / 4u / TILE_THREADS)  // positions of a thread's scores, for 4 queries
-#define FEW (BLOCK / MINE)                   // threads that share a query's scores, or its values
-#define VALUE_PIECE (512u / VALUE_QUADS)     // positions of values
-// floats of a query's scores: queries that a simdgroup reads together lie in different banks
-#define ROW_S (BLOCK + 4u)
+#define PIECE 8u                    // quads of a key or a query in a piece
+#define PIECE_LANES (PIECE / KEYS)  // lanes whose quads they are
+#define VALUE_PIECE (512u / VALUE_QUADS)  // positions of a piece of values
+// Quads of a piece that a thread brings, and of how many keys or queries they are.
+#define KEY_ITEMS (PIECE * BLOCK / TILE_THREADS)
+#define KEY_PLACES ((PIECE_LANES * BLOCK + TILE_THREADS - 1u) / TILE_THREADS)
+#define QUERY_ITEMS (PIECE * QUERIES / TILE_THREADS)
+#define QUERY_PLACES ((PIECE_LANES * QUERIES + TILE_THREADS - 1u) / TILE_THREADS)
+// Threads with scores of the same queries; threads with results of the same queries are VALUE_QUADS.
+#define SCORE_THREADS (BLOCK / POSITIONS)
+// Quads of queries of a thread's result, and how far apart they are.
+#define RESULT_QUADS (QUERIES * VALUE_QUADS / 4u / TILE_THREADS)
+#define RESULT_STEP (QUERIES / 8u)
+// Quads from one channel to the next of keys and queries, and from one position to the next of
+// scores. One more than there are: threads that read or write at once meet in no bank.
+#define ROW_K (BLOCK / 4u + 1u)
+#define ROW_Q (QUERIES / 4u + 1u)
 
 struct AttentionTile {
   uint entry;  // of its first row in the table of rows
   uint rows;
 };
 
+// The row of a tile that query i of a quad is of.
+inline uint row_of_query(uint quad, uint i) {
+#if HEADS >= 4
+  return quad / (HEADS / 4u);
+#else
+  return (4u * quad + i) / HEADS;
+#endif
+}
+
 // What the threads of a tile share for one block.
 struct BlockPlace {
-  uint first;      // position
-  uint low;        // the first that may be looked at
-  uint last;       // that there is
-  uint page_rows;
-  uint page;       // of the first position, where all lie in one
-  bool one;        // they do
+  uint first;  // position
+  uint low;    // the first position that may be looked at
+  uint last;   // the last one that there is
+  uint page0;  // position of the first slot of its first page
+  device const uchar* page;
+  bool one;    // it lies in that page
 };
-inline BlockPlace place_of(uint first, uint low, uint last, uint page_rows) {
+inline BlockPlace place_of(device const Page* table, uint first, uint low, uint last, uint page_rows) {
+  const uint page = first / page_rows;
   BlockPlace b;
   b.first = first;
   b.low = low;
   b.last = last;
-  b.page_rows = page_rows;
-  b.page = first / page_rows;
-  b.one = min(first + BLOCK - 1u, last) / page_rows == b.page;
+  b.page0 = page * page_rows;
+  b.page = table[page].at;
+  b.one = min(first + BLOCK - 1u, last) / page_rows == page;
   return b;
 }
-// Position i of a block: its page and where it lies in that. Positions past the last are the last
-// one again, and so are those before the first.
-inline uint2 position_of(thread const BlockPlace& b, uint i) {
-  const uint at = max(min(b.first + i, b.last), b.low);
-  if (b.one) return uint2(b.page, at - b.page * b.page_rows);
-  return uint2(at / b.page_rows, at % b.page_rows);
+// Position i of the block; before the first and past the last there are those again.
+inline uint position_of(thread const BlockPlace& b, uint i) { return max(min(b.first + i, b.last), b.low); }
+
+// A position's keys or values of all heads.
+struct Vectors {
+  device const uchar* part;
+  uint slot;
+};
+inline Vectors vectors_in(device const uchar* page, uint slot, ulong part, uint dim) {
+  Vectors v;
+  v.part = page + part;
+  v.slot = slot;
+#if !KV8
+  v.part += ulong(slot) * (4u * dim);
+  v.slot = 0u;
+#endif
+  return v;
+}
+inline Vectors vectors_of(thread const BlockPlace& b, device const Page* table, uint page_rows, ulong part, uint dim, uint i) {
+  const uint at = position_of(b, i);
+  if (b.one) return vectors_in(b.page, at - b.page0, part, dim);
+  return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
+}
+
+// A quad that a thread brings to a piece of n keys or queries: of which of them it is, which lane of
+// the piece has it, and which of the lane's quads it is. The quads of neighbouring threads lie side
+// by side.
+struct PieceItem {
+  uint of;
+  uint lane;
+  uint quad;
+};
+inline PieceItem piece_item(uint i, uint tid, uint n) {
+  const uint item = i * TILE_THREADS + tid;
+  PieceItem x;
+  x.of = item / PIECE_LANES % n;
+  x.lane = item % PIECE_LANES;
+  x.quad = item / (PIECE_LANES * n);
+  return x;
+}
+// Its first channel, in a piece whose first lane is l0.
+inline uint channel_of(thread const PieceItem& x, uint l0) { return 4u * (l0 + x.lane + LANES * x.quad); }
+// Puts it into a piece, [channel][key or query], of row quads a channel.
+inline void put(threadgroup float4* piece, uint row, thread const PieceItem& x, float4 v) {
+  threadgroup float* to = (threadgroup float*)piece + (x.quad * PIECE_LANES + x.lane) * 16u * row + x.of;
+  to[0] = v.x;
+  to[4u * row] = v.y;
+  to[8u * row] = v.z;
+  to[12u * row] = v.w;
+}
+
+inline void load_keys(thread const Vectors* from, constant AttentionParams& p, uint page_rows, uint channel, uint l0, uint tid, thread Quad* k) {
+#pragma unroll
+  for (uint i = 0; i < KEY_ITEMS; i++) {
+    const uint c = channel + channel_of(piece_item(i, tid, BLOCK), l0);
+    k[i] = load_quad(from[i % KEY_PLACES].part, from[i % KEY_PLACES].slot, page_rows, p.kv_dim, c, channel + HEAD_DIM, p);
+  }
+}
+// Finds the keys of a block that a thread brings, and loads those of its first piece.
+inline void begin_keys(thread const BlockPlace& b, device const Page* table, constant AttentionParams& p, uint page_rows, uint channel, uint tid,
+                       thread Vectors* from, thread Quad* k) {
+#pragma unroll
+  for (uint i = 0; i < KEY_PLACES; i++) from[i] = vectors_of(b, table, page_rows, p.keys, p.kv_dim, piece_item(i, tid, BLOCK).of);
+  load_keys(from, p, page_rows, channel, 0u, tid, k);
+}
+inline void load_values(thread const BlockPlace& b, device const Page* table, constant AttentionParams& p, uint page_rows, uint channel, uint j0,
+                        uint tid, thread Quad* v) {
+  const uint c = channel + 4u * (tid % VALUE_QUADS), j = j0 + tid / VALUE_QUADS;
+  if (b.one) {  // asked once, not for each
+#pragma unroll
+    for (uint i = 0; i < KEY_ITEMS; i++) {
+      const Vectors from = vectors_in(b.page, position_of(b, j + i * (TILE_THREADS / VALUE_QUADS)) - b.page0, p.values, p.v_dim);
+      v[i] = load_quad(from.part, from.slot, page_rows, p.v_dim, c, channel + VALUE_DIM, p);
+    }
+    return;
+  }
+#pragma unroll
+  for (uint i = 0; i < KEY_ITEMS; i++) {
+    const Vectors from = vectors_of(b, table, page_rows, p.values, p.v_dim, j + i * (TILE_THREADS / VALUE_QUADS));
+    v[i] = load_quad(from.part, from.slot, page_rows, p.v_dim, c, channel + VALUE_DIM, p);
+  }
+}
+
+// 2n values of each lane become n: a lane with bit d keeps the second half, one without it the first,
+// each joined with the same values of the lane d away. A lane that has 8 values needs 9 shuffles so,
+// not 40, for what simd_max and lanes_sum give, in the order in which lanes_sum adds.
+inline void halve_max(thread float* v, uint n, uint d, uint lane) {
+#pragma unroll
+  for (uint i = 0; i < n; i++) {
+    const float mine = lane & d ? v[i + n] : v[i], other = lane & d ? v[i] : v[i + n];
+    v[i] = max(mine, simd_shuffle_xor(other, ushort(d)));
+  }
+}
+inline void halve_sum(thread float* v, uint n, uint d, uint lane) {
+#pragma unroll
+  for (uint i = 0; i < n; i++) {
+    const float mine = lane & d ? v[i + n] : v[i], other = lane & d ? v[i] : v[i + n];
+    v[i] = mine + simd_shuffle_xor(other, ushort(d));
+  }
+}
+
+// Makes weights of the scores of a quad of queries in a block, a position a lane. of becomes each
+// chunk's largest score and the sum of its weights, see weigh.
+inline void weigh_quad(threadgroup float4* s, threadgroup float2* of, constant AttentionParams& p, uint first, uint pos0, uint quad, uint lane) {
+  float x[8], most[8];  // of the first chunk's 4 queries, then of the second's
+  bool sees[8];
+#pragma unroll
+  for (uint c = 0; c < 2u; c++) {
+    const float4 v = s[(c * CHUNK + lane) * ROW_Q + quad];
+    const uint at = first + c * CHUNK + lane;
+#pragma unroll
+    for (uint i = 0; i < 4u; i++) {
+      const uint pos = pos0 + row_of_query(quad, i);
+      x[4u * c + i] = v[i];
+      sees[4u * c + i] = at <= pos && at >= first_of(pos, p);
+      most[4u * c + i] = sees[4u * c + i] ? v[i] : LOWEST;
+    }
+  }
+  halve_max(most, 4u, 16u, lane);
+  halve_max(most, 2u, 8u, lane);
+  halve_max(most, 1u, 4u, lane);
+  float m = max(most[0], simd_shuffle_xor(most[0], 2));
+  m = max(m, simd_shuffle_xor(m, 1));  // of value lane/4
+#pragma unroll
+  for (uint i = 0; i < 8u; i++) {
+    const float e = exp(x[i] - simd_shuffle(m, ushort(4u * i)));
+    x[i] = sees[i] ? e : 0.0f;
+  }
+#pragma unroll
+  for (uint c = 0; c < 2u; c++) s[(c * CHUNK + lane) * ROW_Q + quad] = float4(x[4u * c], x[4u * c + 1u], x[4u * c + 2u], x[4u * c + 3u]);
+  halve_sum(x, 4u, 16u, lane);
+  halve_sum(x, 2u, 8u, lane);
+  halve_sum(x, 1u, 4u, lane);
+  float l = x[0] + simd_shuffle_xor(x[0], 2);
+  l += simd_shuffle_xor(l, 1);
+  if (lane % 4u == 0u) of[lane / 16u * QUERIES + 4u * quad + lane / 4u % 4u] = float2(m, l);
 }
 
 // Grid: key-value heads times blocks of heads; tiles; spans. Rows of one span are written to y, see
 // attention; others to parts.
-[[max_total_threads_per_threadgroup(512)]]
+[[max_total_threads_per_threadgroup(384)]]
 kernel void attention_tiles(device const float* q [[buffer(0)]],
                             device const AttentionRow* rows [[buffer(1)]],
                             device const Page* pages [[buffer(2)]],
@@ -75,18 +236,16 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
                             uint3 group [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint lane [[thread_index_in_simdgroup]],
-                            uint sg [[simdgroup_index_in_threadgroup]],
-                            uint sgs [[simdgroups_per_threadgroup]]) {
-  // keys [quad][position], one more so that writers meet in no bank; values [position][quad]
-  threadgroup float4 ks[PIECE * (BLOCK + 1u)];
-  threadgroup float4 qs[PIECE * (QUERIES + 1u)];
-  threadgroup float s[QUERIES * ROW_S];
-  threadgroup float2 fs[QUERIES * 2u];  // factors of a query's chunks
-  threadgroup float2 run[QUERIES];      // its state
+                            uint sg [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float4 ks[4u * PIECE * ROW_K];  // keys [channel][position], or values [position][quad]
+  threadgroup float4 s[BLOCK * ROW_Q];        // queries [channel][query], or scores and weights [position][query]
+  // Of a block's chunks, for each query: the largest score and the sum of weights, then the factors
+  // of what was before and of the chunk. At the end the queries' states.
+  threadgroup float2 fs[2u * QUERIES];
   device const AttentionTile& tile = tiles[group.y];
   device const AttentionRow& row0 = rows[tile.entry];
   device const Page* table = pages + row0.pages;
-  const uint pos0 = row0.pos, last = pos0 + tile.rows - 1u, page_rows = row0.page_rows;
+  const uint tile_rows = tile.rows, pos0 = row0.pos, last = pos0 + tile_rows - 1u, page_rows = row0.page_rows;
   // positions
   const uint low = first_of(pos0, p), lowest_last = first_of(last, p);  // the first that the first row sees, and the last
   const uint span = low / (SPAN * CHUNK) + group.z;
@@ -94,172 +253,165 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   const uint kv_head = group.x / p.blocks, head_block = group.x % p.blocks * HEADS;
   const uint head0 = kv_head * p.group + head_block, live = min(p.group - head_block, uint(HEADS));
   const uint channel = kv_head * HEAD_DIM;
-  // this thread's place in a tile of scores
-  const uint few = lane % 8u + 8u * (sg % (FEW / 8u)), qg = lane / 8u + 4u * (sg / (FEW / 8u));
-  if (tid < QUERIES) {
-    run[tid] = float2(LOWEST, 0.0f);
-    if (p.sinks != 0u && span == first_of(pos0 + tid / HEADS, p) / (SPAN * CHUNK)) run[tid] = float2(sinks[head0 + min(tid % HEADS, live - 1u)], 1.0f);
+  // This thread's quad of queries in scores and in results, and its positions or channels. Half a
+  // simdgroup has 2 quads of queries by 8 of the others, so that no more addresses are read at once.
+  const uint row = lane / 16u * 2u + lane % 2u, column = lane % 16u / 2u;
+  const uint score_q = row + 4u * (sg / (SCORE_THREADS / 8u)), score_at = column + 8u * (sg % (SCORE_THREADS / 8u));
+  const uint result_q = row + 4u * (sg / (VALUE_QUADS / 8u)), result_at = column + 8u * (sg % (VALUE_QUADS / 8u));
+  AttentionState state;  // of query tid
+  state.m = LOWEST;
+  state.l = 0.0f;
+  if (tid < QUERIES && p.sinks != 0u && span == first_of(pos0 + tid / HEADS, p) / (SPAN * CHUNK)) {
+    state.m = sinks[head0 + min(tid % HEADS, live - 1u)];
+    state.l = 1.0f;
   }
-  float4 acc[4][2];
+  float4 acc[4u * RESULT_QUADS];
 #pragma unroll
-  for (uint i = 0; i < 4u; i++) acc[i][0] = acc[i][1] = float4(0.0f);
-  for (uint first = max(span0, low / BLOCK * BLOCK); first < end; first += BLOCK) {
-    const BlockPlace b = place_of(first, low, last, page_rows);
-    float score[4][MINE];
+  for (uint i = 0; i < 4u * RESULT_QUADS; i++) acc[i] = float4(0.0f);
+  ulong queries[QUERY_PLACES];  // where those begin that this thread brings
 #pragma unroll
-    for (uint i = 0; i < 4u; i++) {
+  for (uint i = 0; i < QUERY_PLACES; i++) {
+    const uint of = piece_item(i, tid, QUERIES).of, r = min(of / HEADS, tile_rows - 1u), h = min(of % HEADS, live - 1u);
+    queries[i] = ulong(row0.row + r) * p.q_row + (head0 + h) * p.q_head;
+  }
+  Quad next[KEY_ITEMS];  // of keys or values
+  uint first = max(span0, low / BLOCK * BLOCK);
+  BlockPlace b;
+  Vectors keys[KEY_PLACES];
+  if (first < end) {
+    b = place_of(table, first, low, last, page_rows);
+    begin_keys(b, table, p, page_rows, channel, tid, keys, next);
+  }
+  for (; first < end; first += BLOCK) {
+    Positions score[4];  // of a query
 #pragma unroll
-      for (uint t = 0; t < MINE; t++) score[i][t] = 0.0f;
-    }
+    for (uint i = 0; i < 4u; i++) score[i] = Positions(0.0f);
 #pragma unroll 1
     for (uint l0 = 0; l0 < LANES; l0 += PIECE_LANES) {
+      float4 next_q[QUERY_ITEMS];
+#pragma unroll
+      for (uint i = 0; i < QUERY_ITEMS; i++) next_q[i] = *(device const float4*)(q + queries[i % QUERY_PLACES] + channel_of(piece_item(i, tid, QUERIES), l0));
       threadgroup_barrier(mem_flags::mem_threadgroup);  // what was there has been used
-      // both the same for all items of a thread
-      const uint x = tid % PIECE, quad = l0 + x / KEYS + LANES * (x % KEYS);
 #pragma unroll
-      for (uint i = 0; i < PIECE * BLOCK / TILE_THREADS; i++) {
-        const uint at = (i * TILE_THREADS + tid) / PIECE;
-        const uint2 place = position_of(b, at);
-        ks[x * (BLOCK + 1u) + at] = widen(load_quad(table[place.x].at + p.keys, place.y, page_rows, p.kv_dim, channel + 4u * quad, channel + HEAD_DIM, p));
-      }
+      for (uint i = 0; i < KEY_ITEMS; i++) put(ks, ROW_K, piece_item(i, tid, BLOCK), widen(next[i]));
 #pragma unroll
-      for (uint i = 0; i < PIECE * QUERIES / TILE_THREADS; i++) {
-        const uint at = (i * TILE_THREADS + tid) / PIECE, r = min(at / HEADS, tile.rows - 1u), h = min(at % HEADS, live - 1u);
-        qs[x * (QUERIES + 1u) + at] = *(device const float4*)(q + ulong(row0.row + r) * p.q_row + (head0 + h) * p.q_head + 4u * quad);
-      }
+      for (uint i = 0; i < QUERY_ITEMS; i++) put(s, ROW_Q, piece_item(i, tid, QUERIES), next_q[i]);
       threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (l0 + PIECE_LANES < LANES) load_keys(keys, p, page_rows, channel, l0 + PIECE_LANES, tid, next);
 #pragma unroll
       for (uint l = 0; l < PIECE_LANES; l++) {
-        float sum[4][MINE];
+        Positions sum[4];
 #pragma unroll
-        for (uint i = 0; i < 4u; i++) {
-#pragma unroll
-          for (uint t = 0; t < MINE; t++) sum[i][t] = 0.0f;
-        }
+        for (uint i = 0; i < 4u; i++) sum[i] = Positions(0.0f);
 #pragma unroll
         for (uint k = 0; k < KEYS; k++) {
-          float4 a[4];
 #pragma unroll
-          for (uint i = 0; i < 4u; i++) a[i] = qs[(l * KEYS + k) * (QUERIES + 1u) + qg + 8u * i];
+          for (uint c = 0; c < 4u; c++) {
+            const uint at = (k * PIECE_LANES + l) * 4u + c;  // channel
+            const Positions key = ((threadgroup const Positions*)(ks + at * ROW_K))[score_at];
+            const float4 x = s[at * ROW_Q + score_q];
 #pragma unroll
-          for (uint t = 0; t < MINE; t++) {
-            const float4 kt = ks[(l * KEYS + k) * (BLOCK + 1u) + few + FEW * t];
-#pragma unroll
-            for (uint i = 0; i < 4u; i++) {
-              sum[i][t] = fma(a[i].w, kt.w, fma(a[i].z, kt.z, fma(a[i].y, kt.y, fma(a[i].x, kt.x, sum[i][t]))));
-            }
+            for (uint i = 0; i < 4u; i++) sum[i] = fma(Positions(x[i]), key, sum[i]);
           }
         }
 #pragma unroll
-        for (uint i = 0; i < 4u; i++) {
-#pragma unroll
-          for (uint t = 0; t < MINE; t++) score[i][t] += sum[i][t];
-        }
+        for (uint i = 0; i < 4u; i++) score[i] = score[i] + sum[i];
       }
     }
+    load_values(b, table, p, page_rows, channel, 0u, tid, next);
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // queries have been used
 #pragma unroll
-    for (uint i = 0; i < 4u; i++) {
-#pragma unroll
-      for (uint t = 0; t < MINE; t++) s[(qg + 8u * i) * ROW_S + few + FEW * t] = score[i][t] * p.scale;
+    for (uint t = 0; t < POSITIONS; t++) {
+      s[(POSITIONS * score_at + t) * ROW_Q + score_q] = float4(score[0][t], score[1][t], score[2][t], score[3][t]) * p.scale;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint query = sg; query < QUERIES; query += sgs) {
-      const uint n = pos0 + query / HEADS + 1u, from = first_of(n - 1u, p);  // the end and the first of what it sees
-      AttentionState state;
-      state.m = run[query].x;
-      state.l = run[query].y;
-      simdgroup_barrier(mem_flags::mem_threadgroup);  // all lanes have read it
-#pragma unroll
-      for (uint c = 0; c < 2u; c++) {
-        float2 ml;
-        const float e = weigh(s[query * ROW_S + c * CHUNK + lane], first + c * CHUNK + lane < n && first + c * CHUNK + lane >= from, ml);
-        float2 f = float2(1.0f, 0.0f);
-        if (first + c * CHUNK < n && first + (c + 1u) * CHUNK > from) f = merge(state, ml.x, ml.y);
-        s[query * ROW_S + c * CHUNK + lane] = e;
-        if (lane == 0u) fs[query * 2u + c] = f;
-      }
-      if (lane == 0u) run[query] = float2(state.m, state.l);
-    }
+#pragma unroll 1
+    for (uint quad = sg; quad < QUERIES / 4u; quad += TILE_THREADS / 32u) weigh_quad(s, fs, p, first, pos0, quad, lane);
     // positions that some row sees
     const uint seen = min(end - first, BLOCK);
     const uint common = pos0 + 1u < first ? 0u : min(pos0 + 1u - first, BLOCK);  // and all rows
 #pragma unroll 1
-    for (uint c = 0; c < 2u; c++) {
-      float4 sum[4][2];
+    for (uint c0 = 0; c0 < seen; c0 += CHUNK) {
+      float4 sum[4u * RESULT_QUADS];
 #pragma unroll
-      for (uint i = 0; i < 4u; i++) sum[i][0] = sum[i][1] = float4(0.0f);
+      for (uint i = 0; i < 4u * RESULT_QUADS; i++) sum[i] = float4(0.0f);
 #pragma unroll 1
-      for (uint j0 = c * CHUNK; j0 < min((c + 1u) * CHUNK, seen); j0 += VALUE_PIECE) {
-        threadgroup_barrier(mem_flags::mem_threadgroup);
+      for (uint j0 = c0; j0 < min(c0 + CHUNK, seen); j0 += VALUE_PIECE) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // weights are there, and what was there has been used
 #pragma unroll
-        for (uint i = 0; i < VALUE_PIECE * VALUE_QUADS / TILE_THREADS; i++) {
-          const uint item = i * TILE_THREADS + tid;
-          const uint2 place = position_of(b, j0 + item / VALUE_QUADS);
-          ks[item] =
-            widen(load_quad(table[place.x].at + p.values, place.y, page_rows, p.v_dim, channel + 4u * (item % VALUE_QUADS), channel + VALUE_DIM, p));
+        for (uint i = 0; i < KEY_ITEMS; i++) ks[i * TILE_THREADS + tid] = widen(next[i]);
+        if (j0 == 0u && tid < QUERIES) {
+          const uint pos = pos0 + tid / HEADS;
+#pragma unroll 1
+          for (uint c = 0; c < 2u; c++) {
+            if (first + c * CHUNK <= pos && first + (c + 1u) * CHUNK > first_of(pos, p)) {
+              const float2 ml = fs[c * QUERIES + tid];
+              fs[c * QUERIES + tid] = merge(state, ml.x, ml.y);
+            }
+          }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (j0 + VALUE_PIECE < seen) {
+          load_values(b, table, p, page_rows, channel, j0 + VALUE_PIECE, tid, next);
+        } else if (first + BLOCK < end) {
+          b = place_of(table, first + BLOCK, low, last, page_rows);
+          begin_keys(b, table, p, page_rows, channel, tid, keys, next);
+        }
+        threadgroup const float4* w = s + j0 * ROW_Q + result_q;
+        threadgroup const float4* v = ks + result_at;
+        if (j0 + VALUE_PIECE <= common && first + j0 >= lowest_last) {
 #pragma unroll
-        for (uint j = 0; j < VALUE_PIECE; j += 4u) {
-          float4 w[4];
+          for (uint j = 0; j < VALUE_PIECE; j++) {
+            const float4 x = v[j * VALUE_QUADS];
 #pragma unroll
-          for (uint i = 0; i < 4u; i++) w[i] = *(threadgroup const float4*)(s + (qg + 8u * i) * ROW_S + j0 + j);
-          if (j0 + j + 4u <= common && first + j0 + j >= lowest_last) {
+            for (uint a = 0; a < RESULT_QUADS; a++) {
+              const float4 of = w[j * ROW_Q + RESULT_STEP * a];
 #pragma unroll
-            for (uint t = 0; t < 4u; t++) {
-              const float4 va = ks[(j + t) * VALUE_QUADS + few], vb = ks[(j + t) * VALUE_QUADS + few + FEW];
-#pragma unroll
-              for (uint i = 0; i < 4u; i++) {
-                sum[i][0] = fma(float4(w[i][t]), va, sum[i][0]);
-                sum[i][1] = fma(float4(w[i][t]), vb, sum[i][1]);
-              }
+              for (uint i = 0; i < 4u; i++) sum[4u * a + i] = fma(float4(of[i]), x, sum[4u * a + i]);
             }
-          } else {  // rows that do not see a position do not look at it
+          }
+        } else {  // rows that do not see a position do not look at it
 #pragma unroll 1
-            for (uint t = 0; t < 4u; t++) {
-              const float4 va = ks[(j + t) * VALUE_QUADS + few], vb = ks[(j + t) * VALUE_QUADS + few + FEW];
+          for (uint j = 0; j < min(VALUE_PIECE, seen - j0); j++) {
+            const uint at = first + j0 + j;
+            const float4 x = v[j * VALUE_QUADS];
+#pragma unroll
+            for (uint a = 0; a < RESULT_QUADS; a++) {
+              const float4 of = w[j * ROW_Q + RESULT_STEP * a];
 #pragma unroll
               for (uint i = 0; i < 4u; i++) {
-                const uint at = pos0 + (qg + 8u * i) / HEADS;
-                if (first + j0 + j + t <= at && first + j0 + j + t >= first_of(at, p)) {
-                  const float wt = s[(qg + 8u * i) * ROW_S + j0 + j + t];
-                  sum[i][0] = fma(float4(wt), va, sum[i][0]);
-                  sum[i][1] = fma(float4(wt), vb, sum[i][1]);
-                }
+                const uint pos = pos0 + row_of_query(result_q + RESULT_STEP * a, i);
+                if (at <= pos && at >= first_of(pos, p)) sum[4u * a + i] = fma(float4(of[i]), x, sum[4u * a + i]);
               }
             }
           }
         }
       }
-      if (c * CHUNK < seen) {
 #pragma unroll
-        for (uint i = 0; i < 4u; i++) {
-          const uint at = pos0 + (qg + 8u * i) / HEADS;
-          if (first + c * CHUNK <= at && first + (c + 1u) * CHUNK > first_of(at, p)) {
-            const float2 f = fs[(qg + 8u * i) * 2u + c];
-            acc[i][0] = fma(sum[i][0], float4(f.y), acc[i][0] * f.x);
-            acc[i][1] = fma(sum[i][1], float4(f.y), acc[i][1] * f.x);
-          }
+      for (uint i = 0; i < 4u * RESULT_QUADS; i++) {
+        const uint quad = result_q + RESULT_STEP * (i / 4u), at = pos0 + row_of_query(quad, i % 4u);
+        if (first + c0 <= at && first + c0 + CHUNK > first_of(at, p)) {
+          const float2 f = fs[c0 / CHUNK * QUERIES + 4u * quad + i % 4u];
+          acc[i] = fma(sum[i], float4(f.y), acc[i] * f.x);
         }
       }
     }
   }
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // factors have been used
+  if (tid < QUERIES) fs[tid] = float2(state.m, state.l);
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
-  for (uint i = 0; i < 4u; i++) {
-    const uint query = qg + 8u * i, r = query / HEADS, h = query % HEADS;
+  for (uint i = 0; i < 4u * RESULT_QUADS; i++) {
+    const uint query = 4u * (result_q + RESULT_STEP * (i / 4u)) + i % 4u, r = query / HEADS, h = query % HEADS;
     const uint span_r = first_of(pos0 + r, p) / (SPAN * CHUNK);  // the row's first
-    if (r < tile.rows && h < live && span0 <= pos0 + r && span >= span_r) {
+    if (r < tile_rows && h < live && span0 <= pos0 + r && span >= span_r) {
       const bool whole = (pos0 + r) / (SPAN * CHUNK) == span_r;
       const ulong at = (ulong(tile.entry + r) * p.parts + (span - span_r)) * p.heads + head0 + h;
       device float* to = whole ? y + (ulong(row0.row + r) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
-      const float2 ml = run[query];
-#pragma unroll
-      for (uint part = 0; part < 2u; part++) {
-        const float4 v = whole ? acc[i][part] / ml.y * p.value_scale : acc[i][part];
-        for (uint c = 0; c < 4u; c++) to[4u * (few + FEW * part) + c] = v[c];
-      }
-      if (!whole && few == 0u) part_ml[at] = ml;
+      const float2 ml = fs[query];
+      const float4 v = whole ? acc[i] / ml.y * p.value_scale : acc[i];
+      for (uint c = 0; c < 4u; c++) to[4u * result_at + c] = v[c];
+      if (!whole && result_at == 0u) part_ml[at] = ml;
     }
   }
 }

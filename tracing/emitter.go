@@ -18,8 +18,8 @@ const (
 	// what whoever ended it has handled. A busy machine may take the processor away between the
 	// two.
 	settleNS = 50e6
-	// countedNS is how long after a step's end its picks are waited for. What a device has routed by
-	// itself is counted after the step, when nothing more urgent is to be done.
+	// countedNS is how long after a step's end its picks are waited for. What a device has routed
+	// by itself is counted after the step, when nothing more urgent is to be done.
 	countedNS = 2e9
 	// hintNS is how long after a step's end the reads of its hints are waited for.
 	hintNS = 2e9

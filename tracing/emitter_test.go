@@ -277,8 +277,8 @@ func TestAStepThatIsBeingWritten(t *testing.T) {
 	r.count(map[string]int{SpanStep: 1, SpanLayer: 2, SpanEval: 1})
 }
 
-// A device that routes by itself tells what it picked after the step, and the spans wait for it: all
-// of it, but not for ever, since a row whose numbers are broken picks nothing.
+// A device that routes by itself tells what it picked after the step, and the spans wait for all of
+// it, but not for ever, since a row whose numbers are broken picks nothing.
 func TestPicksThatComeAfterTheStep(t *testing.T) {
 	use := func(r *rig, step uint64, layer, expert, rows int32) {
 		r.log.Uses.Add(record.Use{Step: step, Layer: layer, Expert: expert, Rows: rows, Found: record.Resident})

@@ -33,6 +33,9 @@ func attentionCases() []testCase {
 		{heads: 8, kvHeads: 1, dim: 64, pageRows: 48, segments: [][2]int{{9000, 1}}, gated: true, sinks: true},
 		// A row whose keys and values are NaN is one that others do not see.
 		{heads: 4, kvHeads: 2, dim: 32, pageRows: 16, segments: [][2]int{{50, 30}}, poisoned: 9},
+		{heads: 4, kvHeads: 1, dim: 64, pageRows: 128, segments: [][2]int{{50, 30}}, poisoned: 9},
+		// Heads that share no keys, in tiles, in one page and over a border of pages.
+		{heads: 2, kvHeads: 2, dim: 64, pageRows: 96, segments: [][2]int{{20, 70}, {90, 40}}},
 	} {
 		all = append(all, a.cases()...)
 		a.group = a.dim
@@ -115,6 +118,9 @@ func (s *setup) attended(a attentionShape) (y *operand, rows int) {
 		headStride = 2 * a.dim
 	}
 	rowStride := a.heads*headStride + 3
+	if s.aligned { // as tiles of rows need it
+		rowStride++
+	}
 	valueDim := cmp.Or(a.valueDim, a.dim)
 	first, n := a.rows()
 	rows = n

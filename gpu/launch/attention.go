@@ -114,6 +114,14 @@ func (a *attending) tileable() bool {
 		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
 }
 
+// tileThreads is the threads of a tile, see prefill.metal.
+func (a *attending) tileThreads() int {
+	if a.HeadDim == 256 {
+		return 256
+	}
+	return 128
+}
+
 // params are those of a launch whose rows have at most parts parts of per chunks, with heads query
 // heads to a threadgroup.
 func (a *attending) params(heads, per, parts int) attentionParams {
@@ -280,14 +288,13 @@ func (a *attending) many(rows []attentionRow) {
 		a.tableAt(tiles)
 		a.places(a.y, sums, ml, a.sinks())
 		constants(a.encoder, p)
-		a.end(a.HeadDim, a.KVHeads*int(p.blocks), len(a.lists.tiles), a.spansOf(some, a.lists.tiles))
+		a.end(a.tileThreads(), a.KVHeads*int(p.blocks), len(a.lists.tiles), a.spansOf(some, a.lists.tiles))
 		a.merge(list, n, p, sums, ml)
 	}
 }
 
 // cut puts rows into tiles of at most n rows of a sequence. Those of the last rows, which look back
-// farthest, come first, then those of the first rows, from the shortest on: threadgroups are dealt
-// out to processors in turn, and so each gets long and short ones.
+// farthest, come first: a processor that is done early takes a short one next.
 func (a *attending) cut(rows []attentionRow, n int) []attentionTile {
 	l := &a.lists
 	l.tiles = l.tiles[:0]
@@ -300,7 +307,6 @@ func (a *attending) cut(rows []attentionRow, n int) []attentionTile {
 		i = end
 	}
 	slices.Reverse(l.tiles)
-	slices.Reverse(l.tiles[len(l.tiles)/2:])
 	return l.tiles
 }
 
