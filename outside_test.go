@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -55,9 +54,8 @@ func TestTwentyLines(t *testing.T) {
 }
 
 // TestOutside builds and runs what the documentation shows in another module, which has this one by
-// a workspace: the programs of README.md and docs/embed.md, and the examples of this package. It
-// needs Go and the modules that this module needs, and no network. A replace directive would do,
-// too, but then -trimpath makes other paths of it, and all of it is compiled again.
+// a replace directive: the programs of README.md and docs/embed.md, and the examples of this
+// package. It needs Go and the modules that this module needs, and no network.
 func TestOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the programs of the documentation")
@@ -81,7 +79,7 @@ func TestOutside(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK="+filepath.Join(dir, "go.work"))
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%q: %v\n%s", command, err, out)
@@ -111,7 +109,7 @@ func TestOutside(t *testing.T) {
 
 func name(i int) string { return "program" + string(rune('a'+i)) }
 
-// otherModule writes the go.mod of another module, and a workspace of it and of this one.
+// otherModule writes the go.mod and go.sum of a module that needs this one.
 func otherModule(t *testing.T, dir string) {
 	t.Helper()
 	here, err := os.Getwd()
@@ -127,9 +125,12 @@ func otherModule(t *testing.T, dir string) {
 	if !ok {
 		t.Fatalf("go.mod does not begin as expected: %s", mod)
 	}
-	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/another\n"+needs))
-	version := regexp.MustCompile(`(?m)^go .*$`).Find(mod)
-	write(t, filepath.Join(dir, "go.work"), []byte(string(version)+"\nuse (\n\t.\n\t"+strconv.Quote(here)+"\n)\n"))
+	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/another\n"+needs+"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+here+"\n"))
+	sum, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "go.sum"), sum)
 }
 
 func write(t *testing.T, file string, content []byte) {
