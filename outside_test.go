@@ -87,8 +87,8 @@ func TestOutside(t *testing.T) {
 		return string(out)
 	}
 	run("go", "build", "-ldflags=-s -w", "-o", "bin/", "./...") // nobody debugs them, and linking takes half the time
-	// What the programs print when they are given the demo model and a prompt. The first two draw
-	// their tokens, and one text in 70 that the first draws is an empty line.
+	// What the output of each must contain. They get the demo model and a prompt, which they may
+	// ignore. The first two sample, and one text in 70 of the first is blank: hence five tries.
 	wants := []string{"", " tokens)\n", "return nil, err\n", "4 positions loaded\n"}
 	if len(all) != len(wants) {
 		t.Fatalf("the documentation has %d complete programs, want %d", len(all), len(wants))

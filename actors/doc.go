@@ -26,18 +26,31 @@
 //	Memory.Read        actors/expertmem/reads.go  one slotRead for each, its target the slot's memory
 //	readpool.Pool      io/readpool  a worker reads the record; the slot's bytes are the pool's
 //	checkedReads       actors/expertmem/verify.go  compares checksums, if that is asked for
-//	File.ReadExpert    io/expertfile  the only copy: from the disk (or the page cache) to the slot
+//	File.ReadExpert    io/expertfile  from the disk (or the page cache) to the slot: the only copy
+//	                   before the product, where slots are host memory
 //	slotRead.end, tell actors/expertmem/reads.go  sends ExpertsRead to expert-IO
 //	Core.expertsRead   stages/expertio/core.go  the slot is resident
 //	Core.sendWave      stages/expertio/send.go  WaveResident, with the slots, to dispatch
-//	Core.waveResident  stages/dispatch/waves.go  encodes each expert's products (bind.go), with
-//	Memory.View        actors/expertmem/slots.go  which says where a slot lies
-//	runExperts         gpu/host/experts.go  multiplies, by matmul.go, panels.go and panels_*.s
+//	Core.waveResident  stages/dispatch/waves.go  makes a table of the wave's experts (network.expert
+//	                   in bind.go; Memory.View says where a slot lies) and encodes a gpu.Experts
+//	queue.run          gpu/host/queue.go  runs what was submitted: executor.run in exec.go, runs.go
+//	runExperts         gpu/host/experts.go  multiplies: multiply in matmul.go, for codes mulPanels in
+//	                   panels.go and panels_*.s, with AMX tiles.go, else mulBlocks or mulPlain
 //	Core.ticketDone    stages/combine  sends the slots home: SlotsReleased to expert-IO
 //
 // On a device with memory of its own a read goes through the host's memory and is uploaded before
-// tell: stages/tier decides, tier.go of actors/expertmem has the memory, staged.go the queue.
-// Mapped experts are read by nobody: their slots are views of the files.
+// tell: stages/tier decides (hostTier in tier.go), and slotRead.upload in reads.go uploads, on the
+// queue of staged.go. The products of a wave then are kernels:
+//
+//	queue.Submit       gpu/launch/queue.go  encodes them: experts in experts.go
+//	limbExperts        gpu/launch/limbs.go  affine codes on an NVIDIA GPU, from sm_80 on
+//	stream.Launch      gpu/cuda/stream.go  launches a kernel, perhaps in a graph (graph.go)
+//	limbs_experts.cu   gpu/cuda/override  multiplies, by product.cu or staged.cu, and limbs.cu
+//	experts.metal      shaders  multiplies all else
+//
+// If all experts are in a GPU's memory, loadSlots (load.go) fills it when the engine opens, and
+// encodeRouted (stages/dispatch/whole.go) lets the device choose among them. Mapped experts are
+// read by nobody: their slots are views of the files.
 //
 // # Where to look
 //

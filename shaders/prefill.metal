@@ -2,15 +2,17 @@
 // that threadgroup memory holds. Each row has the bits that attention.metal gives it: see
 // cache.metal for the order of sums and the #define lines.
 //
-// A tile is QUERIES queries: HEADS heads of one key-value head, of QUERIES/HEADS rows that follow
-// one another. Positions are taken in blocks of two chunks: first a block's scores, then its
-// weights, then the sums of its values. Keys, queries and values come to threadgroup memory in
-// pieces of 8 KiB or less, and the next piece is loaded while one is used. A thread has the scores
-// of 4 queries at POSITIONS positions, and of the result 4 channels of up to 8 queries.
+// A tile is QUERIES queries: those of HEADS query heads that share a key-value head, in
+// QUERIES/HEADS consecutive rows. Positions are taken in blocks of two chunks: first a block's
+// scores, then its weights, then the sums of its values. Keys, queries and values come to
+// threadgroup memory in pieces of 8 KiB or less, and the next piece of keys and values is loaded
+// while one is used. A thread has the scores of 4 queries at POSITIONS positions, and of the result
+// 4 channels of up to 8 queries.
 //
 // TILE_DIM is HEAD_DIM and VALUE_DIM, 64, 128 or 256; operands are WIDE. A tile has TILE_THREADS
-// threads. The kernel says that it could have 384, so that each has registers for what is loaded
-// ahead, and three tiles of 128 threads still share a processor.
+// threads, 128 or 256. The kernel declares 384, so that a compiler for NVIDIA gives each up to 168
+// registers, room for what is loaded ahead, and a processor holds three tiles of 128 threads or one
+// of 256.
 #ifndef TILE_DIM
 #define TILE_DIM 128
 #define HEADS 8
@@ -39,13 +41,13 @@
 #define KEY_PLACES ((PIECE_LANES * BLOCK + TILE_THREADS - 1u) / TILE_THREADS)
 #define QUERY_ITEMS (PIECE * QUERIES / TILE_THREADS)
 #define QUERY_PLACES ((PIECE_LANES * QUERIES + TILE_THREADS - 1u) / TILE_THREADS)
-// Threads with scores of the same queries; threads with results of the same queries are VALUE_QUADS.
+// How many threads share queries in the scores. In the result it is VALUE_QUADS.
 #define SCORE_THREADS (BLOCK / POSITIONS)
 // Quads of queries of a thread's result, and how far apart they are.
 #define RESULT_QUADS (QUERIES * VALUE_QUADS / 4u / TILE_THREADS)
 #define RESULT_STEP (QUERIES / 8u)
 // Quads from one channel to the next of keys and queries, and from one position to the next of
-// scores. One more than there are: threads that read or write at once meet in no bank.
+// scores: one more than there are, so that threads that read or write at once use different banks.
 #define ROW_K (BLOCK / 4u + 1u)
 #define ROW_Q (QUERIES / 4u + 1u)
 
@@ -70,7 +72,7 @@ struct BlockPlace {
   uint last;   // the last one that there is
   uint page0;  // position of the first slot of its first page
   device const uchar* page;
-  bool one;    // it lies in that page
+  bool one;    // all positions that are read lie in that page
 };
 inline BlockPlace place_of(device const Page* table, uint first, uint low, uint last, uint page_rows) {
   const uint page = first / page_rows;
@@ -83,7 +85,7 @@ inline BlockPlace place_of(device const Page* table, uint first, uint low, uint 
   b.one = min(first + BLOCK - 1u, last) / page_rows == page;
   return b;
 }
-// Position i of the block; before the first and past the last there are those again.
+// Position i of the block, or low or last if it lies before or after these.
 inline uint position_of(thread const BlockPlace& b, uint i) { return max(min(b.first + i, b.last), b.low); }
 
 // A position's keys or values of all heads.
@@ -107,9 +109,9 @@ inline Vectors vectors_of(thread const BlockPlace& b, device const Page* table, 
   return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
 }
 
-// A quad that a thread brings to a piece of n keys or queries: of which of them it is, which lane of
-// the piece has it, and which of the lane's quads it is. The quads of neighbouring threads lie side
-// by side.
+// A quad that a thread brings to a piece of n keys or queries: of which of them it is, which of the
+// piece's lanes adds it up (one of LANES, not a thread), and which of that lane's quads it is. The
+// quads of neighbouring threads lie side by side.
 struct PieceItem {
   uint of;
   uint lane;
@@ -151,7 +153,7 @@ inline void begin_keys(thread const BlockPlace& b, device const Page* table, con
 inline void load_values(thread const BlockPlace& b, device const Page* table, constant AttentionParams& p, uint page_rows, uint channel, uint j0,
                         uint tid, thread Quad* v) {
   const uint c = channel + 4u * (tid % VALUE_QUADS), j = j0 + tid / VALUE_QUADS;
-  if (b.one) {  // asked once, not for each
+  if (b.one) {  // tested once, not for each value
 #pragma unroll
     for (uint i = 0; i < KEY_ITEMS; i++) {
       const Vectors from = vectors_in(b.page, position_of(b, j + i * (TILE_THREADS / VALUE_QUADS)) - b.page0, p.values, p.v_dim);
@@ -166,9 +168,9 @@ inline void load_values(thread const BlockPlace& b, device const Page* table, co
   }
 }
 
-// 2n values of each lane become n: a lane with bit d keeps the second half, one without it the first,
-// each joined with the same values of the lane d away. A lane that has 8 values needs 9 shuffles so,
-// not 40, for what simd_max and lanes_sum give, in the order in which lanes_sum adds.
+// 2n values of each lane become n: a lane with bit d keeps the second half, one without it the
+// first, each joined with the same values of the lane d away. So 8 values take 9 shuffles, not 40,
+// for what simd_max and lanes_sum give, and are added in the order of lanes_sum.
 inline void halve_max(thread float* v, uint n, uint d, uint lane) {
 #pragma unroll
   for (uint i = 0; i < n; i++) {
@@ -246,15 +248,15 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   device const AttentionRow& row0 = rows[tile.entry];
   device const Page* table = pages + row0.pages;
   const uint tile_rows = tile.rows, pos0 = row0.pos, last = pos0 + tile_rows - 1u, page_rows = row0.page_rows;
-  // positions
-  const uint low = first_of(pos0, p), lowest_last = first_of(last, p);  // the first that the first row sees, and the last
+  // the first position that the first row sees, and the first that the last row sees
+  const uint low = first_of(pos0, p), lowest_last = first_of(last, p);
   const uint span = low / (SPAN * CHUNK) + group.z;
   const uint span0 = span * SPAN * CHUNK, end = min(last + 1u, span0 + SPAN * CHUNK);
   const uint kv_head = group.x / p.blocks, head_block = group.x % p.blocks * HEADS;
   const uint head0 = kv_head * p.group + head_block, live = min(p.group - head_block, uint(HEADS));
   const uint channel = kv_head * HEAD_DIM;
   // This thread's quad of queries in scores and in results, and its positions or channels. Half a
-  // simdgroup has 2 quads of queries by 8 of the others, so that no more addresses are read at once.
+  // simdgroup has 2 quads of queries by 8 of the others, so that it reads no more than 8 addresses.
   const uint row = lane / 16u * 2u + lane % 2u, column = lane % 16u / 2u;
   const uint score_q = row + 4u * (sg / (SCORE_THREADS / 8u)), score_at = column + 8u * (sg % (SCORE_THREADS / 8u));
   const uint result_q = row + 4u * (sg / (VALUE_QUADS / 8u)), result_at = column + 8u * (sg % (VALUE_QUADS / 8u));
@@ -327,9 +329,9 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
     threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll 1
     for (uint quad = sg; quad < QUERIES / 4u; quad += TILE_THREADS / 32u) weigh_quad(s, fs, p, first, pos0, quad, lane);
-    // positions that some row sees
+    // how many positions some row sees, and how many every row
     const uint seen = min(end - first, BLOCK);
-    const uint common = pos0 + 1u < first ? 0u : min(pos0 + 1u - first, BLOCK);  // and all rows
+    const uint common = pos0 + 1u < first ? 0u : min(pos0 + 1u - first, BLOCK);
 #pragma unroll 1
     for (uint c0 = 0; c0 < seen; c0 += CHUNK) {
       float4 sum[4u * RESULT_QUADS];

@@ -166,11 +166,12 @@
 // The read is asked for in stages/expertio (assignLoad in loads.go) and travels in Outbox.Reads.
 // Package actors/expertmem (reads.go) gives it to io/readpool, whose worker calls ReadExpert of
 // io/expertfile with the slot's memory (slots.go). On a device with memory of its own the record
-// goes through host memory and is uploaded from there: package stages/tier decides, tier.go and
-// staged.go do it. WaveResident names the slot. Dispatch turns it into pointers to the record's
-// matrices (waveResident, gather) and submits a gpu.Experts. The device multiplies: gpu/host from
-// runExperts (experts.go) by multiply (matmul.go) and mulPanels (panels.go) to the assembly in
-// panels_*.s, GPUs by kernels of package shaders. Package actors lists the way function by
+// goes through host memory and is uploaded from there: package stages/tier decides, slotRead.upload
+// (reads.go) does it. WaveResident names the slot. Dispatch turns it into pointers to the record's
+// matrices (waveResident, expertTable) and submits a gpu.Experts. The device multiplies: gpu/host
+// from runExperts (experts.go) by multiply (matmul.go) and mulPanels (panels.go) to the assembly in
+// panels_*.s; NVIDIA GPUs from sm_80 on by gpu/cuda/override/limbs_experts.cu, where weights are
+// affine codes; all else by shaders/experts.metal. Package actors lists the way function by
 // function, with who owns the bytes.
 //
 // # Messages
@@ -247,8 +248,9 @@
 //	StateReturned      shell -> sequencer      a state is filled with what the parking store has
 //	ForgetSequence     sequencer -> router     drop the predictions for a sequence
 //
-// Package dispatch has one more, Exchange, by which a caller reads or fills a state that lies in a
-// device's own memory.
+// Two packages have one more: dispatch has Exchange, by which a caller reads or fills a state that
+// lies in a device's own memory, and expertio has shrinkOn, by which it gives up slots piece by
+// piece.
 //
 // The engine:
 //
@@ -268,14 +270,22 @@
 //
 // # Adding a message
 //
-//   - Declare it in messages.go, stepmessages.go or statemessages.go, embedding Step if it belongs
-//     to a step and Outside otherwise, with sender, receiver and ownership in its comment. Below it
-//     come its methods: MessageKind; Ask, if callers send it; and spend, if it is sent for every
-//     token. Give it a kind in kinds.go, and a line in the list above. Tests name what is missing.
+//   - Declare it in messages.go, stepmessages.go, statemessages.go or parkmessages.go, embedding
+//     Step if it belongs to a step and Outside otherwise, with sender, receiver and ownership in
+//     its comment. Below it come its methods: MessageKind; Ask, if callers send it; and spend, if
+//     it is sent for every token. Name its kind in kinds.go, where it has two lines, and give it a
+//     line in the list above. Tests name what is missing. Recordings know kinds by name, so a new
+//     one may stand anywhere.
 //   - If it is sent for every token, take its memory from Spent: a list and a constructor in
-//     spent.go.
+//     spent.go. If slices keep their memory, the test in spentlists_test.go must know (keeps).
 //   - Send it, and add a case to the receiver's Core.Step, with a script in that stage's testdata.
+//   - Messages keep their order between two stages only. One that belongs to a step, and takes a
+//     way from stage to stage that no other does, can arrive after the step was drained: let
+//     DrainStep take that way, too, or let the receiver drop it.
 //   - If it moves slots or pages, tell watch.go of stagetest. If it belongs to the walk of a token,
-//     -update rewrites the message logs. Scripts know it already.
+//     -update rewrites the message logs. Scripts know it already, unless a field has a type that is
+//     new to them (scriptparse.go).
+//   - To see who else tells messages apart, look for one like yours: grep -rn stages.LayerRouted.
+//     Among them are records, replays (tracing/whatif) and expert hosts.
 //   - If it begins or ends a span, package tracing must read it (tree.go, parts.go).
 package stages

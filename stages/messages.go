@@ -253,7 +253,7 @@ type Prediction struct {
 
 // WarmSlots lets expert-IO fill empty slots whenever the disk has nothing else to do: with the
 // experts that it names or, if it names none, with those that earlier runs used most, and if there
-// are slots for all, with all. Shell to expert-IO.
+// are slots for all, with all. Engine or expert host to expert-IO.
 type WarmSlots struct {
 	Outside
 	Keys []int32 // layer·Experts+expert, those first that are read first; shared, read-only

@@ -14,7 +14,10 @@ import (
 func TestKinds(t *testing.T) {
 	types, _ := parse(t)
 	seen := make(map[stages.Kind]bool)
-	for _, m := range stages.Blanks() {
+	for i, m := range stages.Blanks() {
+		if m == nil {
+			t.Fatalf("%v has no row in blanks", stages.Kind(i+1))
+		}
 		name := reflect.TypeOf(m).Elem().Name()
 		if k := m.MessageKind(); seen[k] || k.String() != name {
 			t.Errorf("%s has kind %v (seen before: %v)", name, k, seen[k])

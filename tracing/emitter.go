@@ -14,12 +14,13 @@ import (
 const (
 	// mostRecords bounds the records of steps that are in flight, some 64 bytes each.
 	mostRecords = 1 << 19
-	// settleNS is how long after a step's end its last records may come: slots that go home, and
-	// what whoever ended it has handled. A busy machine may take the processor away between the
-	// two.
+	// settleNS is how long after every step's end its last records are waited for: of slots that go
+	// home, and of the message that ended it, which a busy machine may write late.
 	settleNS = 50e6
-	// countedNS is how long after a step's end its picks are waited for. What a device has routed
-	// by itself is counted after the step, when nothing more urgent is to be done.
+	// countedNS is how long at most the picks of a step's last layer are waited for, which come
+	// last: what a device has routed by itself is counted layer after layer once the step is over
+	// and nothing more urgent is to be done. A step that lacks some, as a probe does that ends
+	// before the last layer, waits as long.
 	countedNS = 2e9
 	// hintNS is how long after a step's end the reads of its hints are waited for.
 	hintNS = 2e9
@@ -56,8 +57,8 @@ type Emitter struct {
 	Stats    Stats
 	// Panicked is called when a span processor panics. The emitter goes on with the next span.
 	Panicked func(reason any)
-	// Yield is called often while spans are made, and lets others go first. It is
-	// runtime.Gosched: the threads that compute have nothing to do now and then, and give way.
+	// Yield is called often while spans are made. By default it is runtime.Gosched: spans give way
+	// to goroutines that compute.
 	Yield func()
 
 	about  About

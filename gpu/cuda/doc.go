@@ -1,7 +1,8 @@
 // Package cuda runs the kernels of package shaders on an NVIDIA GPU: it is a back end of package
-// gpu/launch, which turns operations into launches. It needs Linux, a driver (libcuda) and the
-// run-time compiler of a CUDA toolkit (libnvrtc); both are opened when a device is opened, so a
-// program that holds this package runs without either. There is no cgo.
+// gpu/launch, which turns operations into launches. For products with affine codes it has kernels
+// of its own, in CUDA, in the folder override. It needs Linux, a driver (libcuda) and the run-time
+// compiler of a CUDA toolkit (libnvrtc); both are opened when a device is opened, so a program that
+// holds this package runs without either. There is no cgo.
 //
 // The nouns: driver and compiler are the two libraries' functions as tables; the backend is one
 // GPU's primary context; a memory is a piece of its memory or of pinned host memory; a stream is a

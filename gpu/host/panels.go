@@ -106,7 +106,7 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 		}
 		for p := p0; p < p1; p += step {
 			k.loadPanels(s, w, p, min(step, p1-p))
-			k.mulTiles(s, table, w, p, in, out, i0, end)
+			k.mulLoaded(s, table, w, p, in, out, i0, end)
 		}
 	}
 }
@@ -145,9 +145,9 @@ func (k *kernels) height(table []panelKernel, n int) int {
 	return h
 }
 
-// mulTiles multiplies the loaded panels, which are those of w from panel p on, by rows i0 ≤ i < i1
+// mulLoaded multiplies the loaded panels, which are those of w from panel p on, by rows i0 ≤ i < i1
 // of X.
-func (k *kernels) mulTiles(s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int) {
+func (k *kernels) mulLoaded(s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int) {
 	a := &s.args
 	first := p * panelRows
 	n := min(panelRows+a.yStep/4, w.rows-first)

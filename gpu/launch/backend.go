@@ -6,8 +6,8 @@ import (
 	"github.com/moeflux/moeflux-actor/gpu/msl"
 )
 
-// Kernel names an entry point of package shaders and specialises it. It is comparable: equal
-// kernels are one pipeline.
+// Kernel names an entry point of package shaders, or of a back end's own, and specialises it. It is
+// comparable: equal kernels are one pipeline.
 type Kernel struct {
 	Name string
 	// Defines are lines "#define NAME value\n", the same on all back ends, put before the source.

@@ -30,7 +30,7 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	r := c.record(&m.Step, record.Experts)
 	r.Part = p.index
 	if len(m.Uses) > 0 {
-		c.gather(r, m)
+		c.expertTable(r, m)
 		c.encodeExperts(r, l, m.Layer, &r.wave, gpu.List[int32]{Host: r.picks})
 	}
 	c.encodeAnswers(r, l, m)
@@ -56,8 +56,8 @@ func (c *Core) waveResident(m *stages.WaveResident, out *stages.Outbox) error {
 	return nil
 }
 
-// gather makes the table of a wave's experts, and of the plan's picks indices into it.
-func (c *Core) gather(r *recording, m *stages.WaveResident) {
+// expertTable makes the table of a wave's experts, and of the plan's picks indices into it.
+func (c *Core) expertTable(r *recording, m *stages.WaveResident) {
 	r.picks = slices.Grow(r.picks[:0], len(m.Plan.Picks))[:len(m.Plan.Picks)]
 	for i := range r.picks {
 		r.picks[i] = -1
