@@ -51,15 +51,11 @@ func busy(work []span, tokens []Token, from, to int64, never ...Cause) Busy {
 	work = union(work)
 	b := Busy{FromNS: from, ToNS: to, BusyNS: length(within(work, from, to))}
 	b.IdleNS = to - from - b.BusyNS
-	longest := int64(0)
-	for i := range tokens {
-		longest = max(longest, tokens[i].WallNS)
-	}
 	var idle []Piece
+	way := underWay{tokens: tokens}
 	for _, free := range gaps(work, from, to) {
 		var asked, unasked []claim
-		i, _ := slices.BinarySearchFunc(tokens, free.from, func(t Token, ns int64) int { return cmp.Compare(t.FromNS+t.WallNS, ns) })
-		for ; i < len(tokens) && tokens[i].FromNS+tokens[i].WallNS-longest < free.to; i++ {
+		for _, i := range way.during(free) {
 			for _, p := range tokens[i].overlapping(free) {
 				c := claim{span{p.FromNS, p.ToNS}, p.Cause, p.Where}
 				switch {
@@ -75,6 +71,32 @@ func busy(work []span, tokens []Token, from, to int64, never ...Cause) Busy {
 	}
 	b.Idle = shares(idle)
 	return b
+}
+
+// underWay tells which tokens were under way, of spans that follow one another.
+type underWay struct {
+	tokens []Token
+	begun  []int // by when they began; nil: not sorted yet
+	next   int   // of begun
+	now    []int // those that were not over when the last span began
+}
+
+// during returns the tokens that were under way during s, in their order. It is good until the next
+// call.
+func (u *underWay) during(s span) []int {
+	if u.begun == nil {
+		u.begun = make([]int, len(u.tokens))
+		for i := range u.begun {
+			u.begun[i] = i
+		}
+		slices.SortStableFunc(u.begun, func(a, b int) int { return cmp.Compare(u.tokens[a].FromNS, u.tokens[b].FromNS) })
+	}
+	for ; u.next < len(u.begun) && u.tokens[u.begun[u.next]].FromNS < s.to; u.next++ {
+		u.now = append(u.now, u.begun[u.next])
+	}
+	u.now = slices.DeleteFunc(u.now, func(i int) bool { return u.tokens[i].FromNS+u.tokens[i].WallNS < s.from })
+	slices.Sort(u.now)
+	return u.now
 }
 
 // overlapping returns the pieces of a token that have time in common with s.

@@ -1,9 +1,38 @@
 package analyse
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
+
+// Tokens under way in random spans that follow one another, compared with all tokens.
+func TestUnderWay(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		tokens := make([]Token, r.IntN(12))
+		for i := range tokens {
+			tokens[i].FromNS, tokens[i].WallNS = r.Int64N(100), r.Int64N(60)
+		}
+		slices.SortFunc(tokens, func(a, b Token) int { return cmp.Compare(a.FromNS+a.WallNS, b.FromNS+b.WallNS) })
+		way := underWay{tokens: tokens}
+		for at := int64(0); at < 150; {
+			s := span{at, at + 1 + r.Int64N(20)}
+			at = s.to + r.Int64N(20)
+			var want []int
+			for i := range tokens {
+				if tokens[i].FromNS < s.to && tokens[i].FromNS+tokens[i].WallNS >= s.from {
+					want = append(want, i)
+				}
+			}
+			if got := way.during(s); !slices.Equal(got, want) {
+				t.Fatalf("during %v of %+v: %v, want %v", s, tokens, got, want)
+			}
+		}
+	}
+}
 
 // TestDevicesBusy has a token computed by two devices, one after the other: each works while the
 // other is idle.

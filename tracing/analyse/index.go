@@ -19,8 +19,8 @@ type index struct {
 	answers []record.Answer     // by EndedNS
 
 	steps    map[uint64]*step
-	requests []record.Request // by EndedNS
-	early    []record.Wait    // of requests that are in no step yet, by EndedNS
+	requests []record.Request         // by EndedNS
+	early    map[uint64][]record.Wait // of each request that is in no step yet, or of all (0), by EndedNS
 	uses     map[use]*record.Use
 	lastUse  map[place][]*record.Use // in order of time
 	gone     map[place][]int64       // when an expert was evicted, in order of time
@@ -75,7 +75,7 @@ func newIndex(rec *record.Recording) *index {
 	x := &index{
 		rec: rec, stages: rec.Meta.Stages, steps: make(map[uint64]*step), uses: make(map[use]*record.Use),
 		lastUse: make(map[place][]*record.Use), gone: make(map[place][]int64),
-		stepsOf: make(map[uint64][]*step),
+		stepsOf: make(map[uint64][]*step), early: make(map[uint64][]record.Wait),
 	}
 	for i, name := range rec.Meta.Messages[:min(len(rec.Meta.Messages), 256)] {
 		x.message[i], x.sender[i] = kinds[name], senders[name]
@@ -120,10 +120,12 @@ func (x *index) indexSteps() {
 		if s := x.steps[w.Step]; s != nil {
 			s.waits = append(s.waits, w)
 		} else if w.Step == 0 {
-			x.early = append(x.early, w)
+			x.early[w.Request] = append(x.early[w.Request], w)
 		}
 	}
-	slices.SortStableFunc(x.early, func(a, b record.Wait) int { return cmp.Compare(a.EndedNS, b.EndedNS) })
+	for _, waits := range x.early {
+		slices.SortStableFunc(waits, func(a, b record.Wait) int { return cmp.Compare(a.EndedNS, b.EndedNS) })
+	}
 }
 
 func (x *index) indexHandled() {

@@ -43,18 +43,41 @@ func divide(from, to int64, claims []claim, rest claim, layer int32) []Piece {
 	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
+	whose := owners(cuts, claims)
 	var pieces []Piece
 	for i, at := range cuts[:len(cuts)-1] {
 		got := rest
-		for _, c := range claims {
-			if c.from <= at && at < c.to {
-				got = c
-				break
-			}
+		if n := whose[i]; n >= 0 {
+			got = claims[n]
 		}
 		pieces = appendPiece(pieces, Piece{at, cuts[i+1], got.cause, got.where, layer})
 	}
 	return pieces
+}
+
+// owners returns for each stretch between two cuts the first claim that covers it, or -1. A claim
+// steps over what earlier ones have: there may be a hundred thousand of them.
+func owners(cuts []int64, claims []claim) (whose []int) {
+	n := len(cuts) - 1
+	whose, next := make([]int, n), make([]int, n+1) // next: a stretch that may be free, not before this one
+	for i := range whose {
+		whose[i], next[i] = -1, i
+	}
+	next[n] = n
+	free := func(i int) int {
+		for next[i] != i {
+			next[i] = next[next[i]]
+			i = next[i]
+		}
+		return i
+	}
+	for c := range claims {
+		i, _ := slices.BinarySearch(cuts, claims[c].from)
+		for i = free(min(i, n)); i < n && cuts[i] < claims[c].to; i = free(i) {
+			whose[i], next[i] = c, i+1
+		}
+	}
+	return whose
 }
 
 // appendPiece appends p, or makes the last piece longer if it is of the same kind.

@@ -134,13 +134,15 @@ func (w *walk) early(r *record.Request, from int64) {
 		return
 	}
 	claims := []claim{{span: span{from, r.ArrivedNS}, cause: Caller}}
-	i, _ := slices.BinarySearchFunc(w.x.early, from, func(a record.Wait, t int64) int { return cmp.Compare(a.EndedNS, t) })
-	for ; i < len(w.x.early) && w.x.early[i].EndedNS-w.x.longestWait < w.cur; i++ {
-		if wt := &w.x.early[i]; wt.Request == 0 || wt.Request == r.Request {
-			c := w.x.plain(wt)
-			c.span = span{wt.BeganNS, wt.EndedNS}
-			claims = append(claims, c)
-		}
+	waits := w.x.earlyWaits(0, from, w.cur)
+	if r.Request != 0 {
+		waits = append(waits, w.x.earlyWaits(r.Request, from, w.cur)...)
+	}
+	slices.SortStableFunc(waits, func(a, b record.Wait) int { return cmp.Compare(a.EndedNS, b.EndedNS) })
+	for i := range waits {
+		c := w.x.plain(&waits[i])
+		c.span = span{waits[i].BeganNS, waits[i].EndedNS}
+		claims = append(claims, c)
 	}
 	for i := range w.step.waits {
 		c := w.x.plain(&w.step.waits[i])
@@ -152,6 +154,19 @@ func (w *walk) early(r *record.Request, from int64) {
 		claims = append(claims, claim{span: span{r.ArrivedNS, asked.BeganNS}, cause: Mailbox})
 	}
 	w.put(from, claims, claim{cause: Unexplained}, -1)
+}
+
+// earlyWaits returns the waits of a request that was in no step, or of all (0), that may have time
+// in common with [from, to).
+func (x *index) earlyWaits(request uint64, from, to int64) (waits []record.Wait) {
+	all := x.early[request]
+	i, _ := slices.BinarySearchFunc(all, from, func(a record.Wait, t int64) int { return cmp.Compare(a.EndedNS, t) })
+	for ; i < len(all) && all[i].EndedNS-x.longestWait < to; i++ {
+		if all[i].BeganNS < to {
+			waits = append(waits, all[i])
+		}
+	}
+	return waits
 }
 
 // askedAt returns the message with which a request came; nil if it is not there.
