@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -64,6 +65,38 @@ func TestKernelsCompile(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("%d kernels", b.n)
+}
+
+// Each kernel compiles as it is by default, and those that are tuned to the compiler in a few more
+// ways.
+func TestEachKernelCompiles(t *testing.T) {
+	c := openNVRTC(t)
+	modules, err := launch.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := make(map[string][]string)
+	for name := range modules { // with what has no default
+		switch {
+		case strings.Contains(name, "matmul"), strings.HasPrefix(name, "experts_"):
+			ways[name] = []string{"#define BITS 4\n#define XROWS 8\n"}
+		case name == "embed":
+			ways[name] = []string{"#define BITS 4\n"}
+		case name == "route_jobs":
+			ways[name] = []string{"#define ROWS 1\n"}
+		default:
+			ways[name] = []string{""}
+		}
+	}
+	ways["attention_tiles"] = append(ways["attention_tiles"], "#define TILE_DIM 64\n#define HEADS 1\n#define KV8 1\n", "#define TILE_DIM 256\n#define HEADS 8\n#define KV8 2\n")
+	for name, all := range ways {
+		for _, defines := range all {
+			if _, log, err := c.build(modules[name].Emit(msl.CUDA, name, defines), options(nvrtcArch)); err != nil || log != "" {
+				t.Errorf("%s with %q: %v\n%s", name, defines, err, log)
+			}
+		}
+	}
+	t.Logf("%d kernels", len(modules))
 }
 
 // The kernels that make limbs for others compile: the emulator takes no limbs.
