@@ -73,18 +73,19 @@ func TestSpentEmpties(t *testing.T) {
 		}
 	}
 	if lists := lists(); n != len(lists) {
-		t.Errorf("%d kinds are used again, want the %d of Spent: %v. One may have no spend", n, len(lists), lists)
+		t.Errorf("%d kinds are used again, want the %d of Spent, each with a spend: %v", n, len(lists), lists)
 	}
 }
 
 // lists returns the messages for which Spent has a list, but for those that are not spent when they
 // have been handled: logits when their step ends, and answers by callers.
 func lists() (names []string) {
-	typ, others := reflect.TypeFor[Spent](), []reflect.Type{reflect.TypeFor[*LogitsReady](), reflect.TypeFor[*ChunkEvaluated]()}
+	typ, message := reflect.TypeFor[Spent](), reflect.TypeFor[Message]()
+	others := []reflect.Type{reflect.TypeFor[*LogitsReady](), reflect.TypeFor[*ChunkEvaluated]()}
 	for i := range typ.NumField() {
 		if items := typ.Field(i).Type; items.Kind() == reflect.Struct {
 			of := items.Field(0).Type.Elem()
-			if of.Implements(reflect.TypeFor[Message]()) && !slices.Contains(others, of) {
+			if of.Implements(message) && !slices.Contains(others, of) {
 				names = append(names, of.Elem().Name())
 			}
 		}

@@ -308,7 +308,10 @@ func (e *Emitter) settled(t *tree, nowNS int64) bool {
 	if !t.over || nowNS-t.endedNS < settleNS {
 		return false
 	}
-	return t.failed || t.lost > 0 || nowNS-t.endedNS >= countedNS || t.picks(len(e.about.LayerKinds)-1) >= int(t.rec.Rows)*e.about.TopK
+	if t.failed || t.lost > 0 || nowNS-t.endedNS >= countedNS {
+		return true
+	}
+	return t.picks(len(e.about.LayerKinds)-1) >= int(t.rec.Rows)*e.about.TopK
 }
 
 // parentContext returns a context with a caller's span.

@@ -88,10 +88,15 @@ func TestEachKernelCompiles(t *testing.T) {
 			ways[name] = []string{""}
 		}
 	}
-	ways["attention_tiles"] = append(ways["attention_tiles"], "#define TILE_DIM 64\n#define HEADS 1\n#define KV8 1\n", "#define TILE_DIM 256\n#define HEADS 8\n#define KV8 2\n")
+	for _, defines := range []string{
+		"#define TILE_DIM 64\n#define HEADS 1\n#define KV8 1\n", "#define TILE_DIM 256\n#define HEADS 8\n#define KV8 2\n",
+	} {
+		ways["attention_tiles"] = append(ways["attention_tiles"], defines)
+	}
 	for name, all := range ways {
 		for _, defines := range all {
-			if _, log, err := c.build(modules[name].Emit(msl.CUDA, name, defines), options(nvrtcArch)); err != nil || log != "" {
+			source := modules[name].Emit(msl.CUDA, name, defines)
+			if _, log, err := c.build(source, options(nvrtcArch)); err != nil || log != "" {
 				t.Errorf("%s with %q: %v\n%s", name, defines, err, log)
 			}
 		}

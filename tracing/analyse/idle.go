@@ -89,7 +89,9 @@ func (u *underWay) during(s span) []int {
 		for i := range u.begun {
 			u.begun[i] = i
 		}
-		slices.SortStableFunc(u.begun, func(a, b int) int { return cmp.Compare(u.tokens[a].FromNS, u.tokens[b].FromNS) })
+		slices.SortStableFunc(u.begun, func(a, b int) int {
+			return cmp.Compare(u.tokens[a].FromNS, u.tokens[b].FromNS)
+		})
 	}
 	for ; u.next < len(u.begun) && u.tokens[u.begun[u.next]].FromNS < s.to; u.next++ {
 		u.now = append(u.now, u.begun[u.next])

@@ -59,7 +59,8 @@ func divide(from, to int64, claims []claim, rest claim, layer int32) []Piece {
 // steps over what earlier ones have: there may be a hundred thousand of them.
 func owners(cuts []int64, claims []claim) (whose []int) {
 	n := len(cuts) - 1
-	whose, next := make([]int, n), make([]int, n+1) // next: a stretch that may be free, not before this one
+	// next is, for each stretch, one that may be free and is not before it.
+	whose, next := make([]int, n), make([]int, n+1)
 	for i := range whose {
 		whose[i], next[i] = -1, i
 	}

@@ -160,7 +160,9 @@ func (w *walk) early(r *record.Request, from int64) {
 // in common with [from, to).
 func (x *index) earlyWaits(request uint64, from, to int64) (waits []record.Wait) {
 	all := x.early[request]
-	i, _ := slices.BinarySearchFunc(all, from, func(a record.Wait, t int64) int { return cmp.Compare(a.EndedNS, t) })
+	i, _ := slices.BinarySearchFunc(all, from, func(a record.Wait, t int64) int {
+		return cmp.Compare(a.EndedNS, t)
+	})
 	for ; i < len(all) && all[i].EndedNS-x.longestWait < to; i++ {
 		if all[i].BeganNS < to {
 			waits = append(waits, all[i])
