@@ -40,7 +40,7 @@
 //
 // On a device with memory of its own a read goes through the host's memory and is uploaded before
 // tell: stages/tier decides (hostTier in tier.go), and slotRead.upload in reads.go uploads, on the
-// queue of staged.go. The products of a wave then are kernels:
+// queue of staged.go. On such a device a wave's products are kernels:
 //
 //	queue.Submit       gpu/launch/queue.go  encodes them: experts in experts.go
 //	limbExperts        gpu/launch/limbs.go  affine codes on an NVIDIA GPU, from sm_80 on

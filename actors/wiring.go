@@ -126,7 +126,8 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 		Hosts: away,
 		Cores: cores, Meter: e.meter, Parking: e.parking, Texts: e.texts, Experts: e.memory, Explain: e.lostFile, Records: e.records,
 		Tracing: runtime.Tracing{
-			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, TopK: e.info.TopK, Host: e.hosts.Addr, Exactness: e.info.Exactness,
+			Provider: cfg.Tracer, LayerKinds: kinds, SlotBytes: e.info.SlotBytes, TopK: e.info.TopK,
+			Host: e.hosts.Addr, Exactness: e.info.Exactness,
 		},
 	})
 	if e.info.ExpertIO != ExpertIOMmap && !cfg.Partial {

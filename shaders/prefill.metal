@@ -74,7 +74,8 @@ struct BlockPlace {
   device const uchar* page;
   bool one;    // all positions that are read lie in that page
 };
-inline BlockPlace place_of(device const Page* table, uint first, uint low, uint last, uint page_rows) {
+inline BlockPlace place_of(device const Page* table, uint first, uint low, uint last,
+    uint page_rows) {
   const uint page = first / page_rows;
   BlockPlace b;
   b.first = first;
@@ -86,7 +87,9 @@ inline BlockPlace place_of(device const Page* table, uint first, uint low, uint 
   return b;
 }
 // Position i of the block, or low or last if it lies before or after these.
-inline uint position_of(thread const BlockPlace& b, uint i) { return max(min(b.first + i, b.last), b.low); }
+inline uint position_of(thread const BlockPlace& b, uint i) {
+  return max(min(b.first + i, b.last), b.low);
+}
 
 // A position's keys or values of all heads.
 struct Vectors {
@@ -103,7 +106,8 @@ inline Vectors vectors_in(device const uchar* page, uint slot, ulong part, uint 
 #endif
   return v;
 }
-inline Vectors vectors_of(thread const BlockPlace& b, device const Page* table, uint page_rows, ulong part, uint dim, uint i) {
+inline Vectors vectors_of(thread const BlockPlace& b, device const Page* table, uint page_rows,
+    ulong part, uint dim, uint i) {
   const uint at = position_of(b, i);
   if (b.one) return vectors_in(b.page, at - b.page0, part, dim);
   return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
@@ -126,44 +130,55 @@ inline PieceItem piece_item(uint i, uint tid, uint n) {
   return x;
 }
 // Its first channel, in a piece whose first lane is l0.
-inline uint channel_of(thread const PieceItem& x, uint l0) { return 4u * (l0 + x.lane + LANES * x.quad); }
+inline uint channel_of(thread const PieceItem& x, uint l0) {
+  return 4u * (l0 + x.lane + LANES * x.quad);
+}
 // Puts it into a piece, [channel][key or query], of row quads a channel.
 inline void put(threadgroup float4* piece, uint row, thread const PieceItem& x, float4 v) {
-  threadgroup float* to = (threadgroup float*)piece + (x.quad * PIECE_LANES + x.lane) * 16u * row + x.of;
+  threadgroup float* to =
+      (threadgroup float*)piece + (x.quad * PIECE_LANES + x.lane) * 16u * row + x.of;
   to[0] = v.x;
   to[4u * row] = v.y;
   to[8u * row] = v.z;
   to[12u * row] = v.w;
 }
 
-inline void load_keys(thread const Vectors* from, constant AttentionParams& p, uint page_rows, uint channel, uint l0, uint tid, thread Quad* k) {
+inline void load_keys(thread const Vectors* from, constant AttentionParams& p, uint page_rows,
+    uint channel, uint l0, uint tid, thread Quad* k) {
 #pragma unroll
   for (uint i = 0; i < KEY_ITEMS; i++) {
     const uint c = channel + channel_of(piece_item(i, tid, BLOCK), l0);
-    k[i] = load_quad(from[i % KEY_PLACES].part, from[i % KEY_PLACES].slot, page_rows, p.kv_dim, c, channel + HEAD_DIM, p);
+    k[i] = load_quad(from[i % KEY_PLACES].part, from[i % KEY_PLACES].slot, page_rows, p.kv_dim, c,
+        channel + HEAD_DIM, p);
   }
 }
 // Finds the keys of a block that a thread brings, and loads those of its first piece.
-inline void begin_keys(thread const BlockPlace& b, device const Page* table, constant AttentionParams& p, uint page_rows, uint channel, uint tid,
-                       thread Vectors* from, thread Quad* k) {
+inline void begin_keys(thread const BlockPlace& b, device const Page* table,
+    constant AttentionParams& p, uint page_rows, uint channel, uint tid,
+    thread Vectors* from, thread Quad* k) {
 #pragma unroll
-  for (uint i = 0; i < KEY_PLACES; i++) from[i] = vectors_of(b, table, page_rows, p.keys, p.kv_dim, piece_item(i, tid, BLOCK).of);
+  for (uint i = 0; i < KEY_PLACES; i++) {
+    from[i] = vectors_of(b, table, page_rows, p.keys, p.kv_dim, piece_item(i, tid, BLOCK).of);
+  }
   load_keys(from, p, page_rows, channel, 0u, tid, k);
 }
-inline void load_values(thread const BlockPlace& b, device const Page* table, constant AttentionParams& p, uint page_rows, uint channel, uint j0,
-                        uint tid, thread Quad* v) {
+inline void load_values(thread const BlockPlace& b, device const Page* table,
+    constant AttentionParams& p, uint page_rows, uint channel, uint j0,
+    uint tid, thread Quad* v) {
   const uint c = channel + 4u * (tid % VALUE_QUADS), j = j0 + tid / VALUE_QUADS;
   if (b.one) {  // tested once, not for each value
 #pragma unroll
     for (uint i = 0; i < KEY_ITEMS; i++) {
-      const Vectors from = vectors_in(b.page, position_of(b, j + i * (TILE_THREADS / VALUE_QUADS)) - b.page0, p.values, p.v_dim);
+      const uint at = position_of(b, j + i * (TILE_THREADS / VALUE_QUADS));
+      const Vectors from = vectors_in(b.page, at - b.page0, p.values, p.v_dim);
       v[i] = load_quad(from.part, from.slot, page_rows, p.v_dim, c, channel + VALUE_DIM, p);
     }
     return;
   }
 #pragma unroll
   for (uint i = 0; i < KEY_ITEMS; i++) {
-    const Vectors from = vectors_of(b, table, page_rows, p.values, p.v_dim, j + i * (TILE_THREADS / VALUE_QUADS));
+    const Vectors from = vectors_of(b, table, page_rows, p.values, p.v_dim,
+        j + i * (TILE_THREADS / VALUE_QUADS));
     v[i] = load_quad(from.part, from.slot, page_rows, p.v_dim, c, channel + VALUE_DIM, p);
   }
 }
@@ -188,7 +203,8 @@ inline void halve_sum(thread float* v, uint n, uint d, uint lane) {
 
 // Makes weights of the scores of a quad of queries in a block, a position a lane. of becomes each
 // chunk's largest score and the sum of its weights, see weigh.
-inline void weigh_quad(threadgroup float4* s, threadgroup float2* of, constant AttentionParams& p, uint first, uint pos0, uint quad, uint lane) {
+inline void weigh_quad(threadgroup float4* s, threadgroup float2* of, constant AttentionParams& p,
+    uint first, uint pos0, uint quad, uint lane) {
   float x[8], most[8];  // of the first chunk's 4 queries, then of the second's
   bool sees[8];
 #pragma unroll
@@ -214,7 +230,10 @@ inline void weigh_quad(threadgroup float4* s, threadgroup float2* of, constant A
     x[i] = sees[i] ? e : 0.0f;
   }
 #pragma unroll
-  for (uint c = 0; c < 2u; c++) s[(c * CHUNK + lane) * ROW_Q + quad] = float4(x[4u * c], x[4u * c + 1u], x[4u * c + 2u], x[4u * c + 3u]);
+  for (uint c = 0; c < 2u; c++) {
+    s[(c * CHUNK + lane) * ROW_Q + quad] =
+        float4(x[4u * c], x[4u * c + 1u], x[4u * c + 2u], x[4u * c + 3u]);
+  }
   halve_sum(x, 4u, 16u, lane);
   halve_sum(x, 2u, 8u, lane);
   halve_sum(x, 1u, 4u, lane);
@@ -239,15 +258,18 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint sg [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float4 ks[4u * PIECE * ROW_K];  // keys [channel][position], or values [position][quad]
-  threadgroup float4 s[BLOCK * ROW_Q];        // queries [channel][query], or scores and weights [position][query]
+  // keys [channel][position], or values [position][quad]
+  threadgroup float4 ks[4u * PIECE * ROW_K];
+  // queries [channel][query], or scores and weights [position][query]
+  threadgroup float4 s[BLOCK * ROW_Q];
   // Of a block's chunks, for each query: the largest score and the sum of weights, then the factors
   // of what was before and of the chunk. At the end the queries' states.
   threadgroup float2 fs[2u * QUERIES];
   device const AttentionTile& tile = tiles[group.y];
   device const AttentionRow& row0 = rows[tile.entry];
   device const Page* table = pages + row0.pages;
-  const uint tile_rows = tile.rows, pos0 = row0.pos, last = pos0 + tile_rows - 1u, page_rows = row0.page_rows;
+  const uint tile_rows = tile.rows, pos0 = row0.pos, last = pos0 + tile_rows - 1u,
+      page_rows = row0.page_rows;
   // the first position that the first row sees, and the first that the last row sees
   const uint low = first_of(pos0, p), lowest_last = first_of(last, p);
   const uint span = low / (SPAN * CHUNK) + group.z;
@@ -258,8 +280,10 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   // This thread's quad of queries in scores and in results, and its positions or channels. Half a
   // simdgroup has 2 quads of queries by 8 of the others, so that it reads no more than 8 addresses.
   const uint row = lane / 16u * 2u + lane % 2u, column = lane % 16u / 2u;
-  const uint score_q = row + 4u * (sg / (SCORE_THREADS / 8u)), score_at = column + 8u * (sg % (SCORE_THREADS / 8u));
-  const uint result_q = row + 4u * (sg / (VALUE_QUADS / 8u)), result_at = column + 8u * (sg % (VALUE_QUADS / 8u));
+  const uint score_q = row + 4u * (sg / (SCORE_THREADS / 8u)),
+      score_at = column + 8u * (sg % (SCORE_THREADS / 8u));
+  const uint result_q = row + 4u * (sg / (VALUE_QUADS / 8u)),
+      result_at = column + 8u * (sg % (VALUE_QUADS / 8u));
   AttentionState state;  // of query tid
   state.m = LOWEST;
   state.l = 0.0f;
@@ -273,7 +297,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   ulong queries[QUERY_PLACES];  // where those begin that this thread brings
 #pragma unroll
   for (uint i = 0; i < QUERY_PLACES; i++) {
-    const uint of = piece_item(i, tid, QUERIES).of, r = min(of / HEADS, tile_rows - 1u), h = min(of % HEADS, live - 1u);
+    const uint of = piece_item(i, tid, QUERIES).of, r = min(of / HEADS, tile_rows - 1u),
+        h = min(of % HEADS, live - 1u);
     queries[i] = ulong(row0.row + r) * p.q_row + (head0 + h) * p.q_head;
   }
   Quad next[KEY_ITEMS];  // of keys or values
@@ -292,14 +317,21 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
     for (uint l0 = 0; l0 < LANES; l0 += PIECE_LANES) {
       float4 next_q[QUERY_ITEMS];
 #pragma unroll
-      for (uint i = 0; i < QUERY_ITEMS; i++) next_q[i] = *(device const float4*)(q + queries[i % QUERY_PLACES] + channel_of(piece_item(i, tid, QUERIES), l0));
+      for (uint i = 0; i < QUERY_ITEMS; i++) {
+        next_q[i] = *(device const float4*)(q + queries[i % QUERY_PLACES]
+            + channel_of(piece_item(i, tid, QUERIES), l0));
+      }
       threadgroup_barrier(mem_flags::mem_threadgroup);  // what was there has been used
 #pragma unroll
-      for (uint i = 0; i < KEY_ITEMS; i++) put(ks, ROW_K, piece_item(i, tid, BLOCK), widen(next[i]));
+      for (uint i = 0; i < KEY_ITEMS; i++) {
+        put(ks, ROW_K, piece_item(i, tid, BLOCK), widen(next[i]));
+      }
 #pragma unroll
       for (uint i = 0; i < QUERY_ITEMS; i++) put(s, ROW_Q, piece_item(i, tid, QUERIES), next_q[i]);
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (l0 + PIECE_LANES < LANES) load_keys(keys, p, page_rows, channel, l0 + PIECE_LANES, tid, next);
+      if (l0 + PIECE_LANES < LANES) {
+        load_keys(keys, p, page_rows, channel, l0 + PIECE_LANES, tid, next);
+      }
 #pragma unroll
       for (uint l = 0; l < PIECE_LANES; l++) {
         Positions sum[4];
@@ -324,11 +356,14 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
     threadgroup_barrier(mem_flags::mem_threadgroup);  // queries have been used
 #pragma unroll
     for (uint t = 0; t < POSITIONS; t++) {
-      s[(POSITIONS * score_at + t) * ROW_Q + score_q] = float4(score[0][t], score[1][t], score[2][t], score[3][t]) * p.scale;
+      s[(POSITIONS * score_at + t) * ROW_Q + score_q] =
+          float4(score[0][t], score[1][t], score[2][t], score[3][t]) * p.scale;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll 1
-    for (uint quad = sg; quad < QUERIES / 4u; quad += TILE_THREADS / 32u) weigh_quad(s, fs, p, first, pos0, quad, lane);
+    for (uint quad = sg; quad < QUERIES / 4u; quad += TILE_THREADS / 32u) {
+      weigh_quad(s, fs, p, first, pos0, quad, lane);
+    }
     // how many positions some row sees, and how many every row
     const uint seen = min(end - first, BLOCK);
     const uint common = pos0 + 1u < first ? 0u : min(pos0 + 1u - first, BLOCK);
@@ -339,7 +374,8 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
       for (uint i = 0; i < 4u * RESULT_QUADS; i++) sum[i] = float4(0.0f);
 #pragma unroll 1
       for (uint j0 = c0; j0 < min(c0 + CHUNK, seen); j0 += VALUE_PIECE) {
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // weights are there, and what was there has been used
+        // weights are there, and what was there has been used
+        threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
         for (uint i = 0; i < KEY_ITEMS; i++) ks[i * TILE_THREADS + tid] = widen(next[i]);
         if (j0 == 0u && tid < QUERIES) {
@@ -369,7 +405,9 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
             for (uint a = 0; a < RESULT_QUADS; a++) {
               const float4 of = w[j * ROW_Q + RESULT_STEP * a];
 #pragma unroll
-              for (uint i = 0; i < 4u; i++) sum[4u * a + i] = fma(float4(of[i]), x, sum[4u * a + i]);
+              for (uint i = 0; i < 4u; i++) {
+                sum[4u * a + i] = fma(float4(of[i]), x, sum[4u * a + i]);
+              }
             }
           }
         } else {  // rows that do not see a position do not look at it
@@ -383,7 +421,9 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
 #pragma unroll
               for (uint i = 0; i < 4u; i++) {
                 const uint pos = pos0 + row_of_query(result_q + RESULT_STEP * a, i);
-                if (at <= pos && at >= first_of(pos, p)) sum[4u * a + i] = fma(float4(of[i]), x, sum[4u * a + i]);
+                if (at <= pos && at >= first_of(pos, p)) {
+                  sum[4u * a + i] = fma(float4(of[i]), x, sum[4u * a + i]);
+                }
               }
             }
           }
@@ -404,12 +444,14 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
   for (uint i = 0; i < 4u * RESULT_QUADS; i++) {
-    const uint query = 4u * (result_q + RESULT_STEP * (i / 4u)) + i % 4u, r = query / HEADS, h = query % HEADS;
+    const uint query = 4u * (result_q + RESULT_STEP * (i / 4u)) + i % 4u, r = query / HEADS,
+        h = query % HEADS;
     const uint span_r = first_of(pos0 + r, p) / (SPAN * CHUNK);  // the row's first
     if (r < tile_rows && h < live && span0 <= pos0 + r && span >= span_r) {
       const bool whole = (pos0 + r) / (SPAN * CHUNK) == span_r;
       const ulong at = (ulong(tile.entry + r) * p.parts + (span - span_r)) * p.heads + head0 + h;
-      device float* to = whole ? y + (ulong(row0.row + r) * p.heads + head0 + h) * VALUE_DIM : parts + at * VALUE_DIM;
+      device float* to = whole ? y + (ulong(row0.row + r) * p.heads + head0 + h) * VALUE_DIM
+          : parts + at * VALUE_DIM;
       const float2 ml = fs[query];
       const float4 v = whole ? acc[i] / ml.y * p.value_scale : acc[i];
       for (uint c = 0; c < 4u; c++) to[4u * result_at + c] = v[c];

@@ -17,10 +17,9 @@ const (
 	// settleNS is how long after every step's end its last records are waited for: of slots that go
 	// home, and of the message that ended it, which a busy machine may write late.
 	settleNS = 50e6
-	// countedNS is how long at most the picks of a step's last layer are waited for, which come
-	// last: what a device has routed by itself is counted layer after layer once the step is over
-	// and nothing more urgent is to be done. A step that lacks some, as a probe does that ends
-	// before the last layer, waits as long.
+	// countedNS limits how long after a step's end the spans wait for the picks of its last layer.
+	// What a device has routed by itself is counted layer by layer after the step, when there is
+	// nothing more urgent to do. Some never come: those of a probe that ends before that layer.
 	countedNS = 2e9
 	// hintNS is how long after a step's end the reads of its hints are waited for.
 	hintNS = 2e9

@@ -22,7 +22,8 @@ func Replay(tp trace.TracerProvider, rec *record.Recording, pause func() error) 
 	p := &player{rec: rec, log: record.NewLog(replayBytes)}
 	m := &rec.Meta
 	p.e = NewEmitter(tp, p.log, About{
-		Epoch: m.Epoch, LayerKinds: m.Model.LayerKinds, SlotBytes: m.Model.SlotBytes, TopK: m.Model.TopK, Host: m.Engine.Host, Exactness: m.Exactness,
+		Epoch: m.Epoch, LayerKinds: m.Model.LayerKinds, SlotBytes: m.Model.SlotBytes, TopK: m.Model.TopK,
+		Host: m.Engine.Host, Exactness: m.Exactness,
 	})
 	p.e.Yield = func() {}
 	var failed error

@@ -54,7 +54,8 @@ func (r *Runtime) newSpanWriter(t Tracing, records *record.Log) *spanWriter {
 	w := &spanWriter{
 		log: r.log, now: r.Now, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
 		emitter: tracing.NewEmitter(t.Provider, records, tracing.About{
-			Epoch: r.epoch, LayerKinds: t.LayerKinds, SlotBytes: int64(t.SlotBytes), TopK: t.TopK, Host: t.Host, Exactness: t.Exactness,
+			Epoch: r.epoch, LayerKinds: t.LayerKinds, SlotBytes: int64(t.SlotBytes), TopK: t.TopK,
+			Host: t.Host, Exactness: t.Exactness,
 		}),
 	}
 	w.emitter.Panicked = w.panicked

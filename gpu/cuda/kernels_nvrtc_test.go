@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -67,41 +66,27 @@ func TestKernelsCompile(t *testing.T) {
 	t.Logf("%d kernels", b.n)
 }
 
-// Each kernel compiles as it is by default, and those that are tuned to the compiler in a few more
-// ways.
+// Each kernel compiles in three variants, and in all of them if there is time.
 func TestEachKernelCompiles(t *testing.T) {
 	c := openNVRTC(t)
 	modules, err := launch.Modules()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := make(map[string][]string)
-	for name := range modules { // with what has no default
-		switch {
-		case strings.Contains(name, "matmul"), strings.HasPrefix(name, "experts_"):
-			ways[name] = []string{"#define BITS 4\n#define XROWS 8\n"}
-		case name == "embed":
-			ways[name] = []string{"#define BITS 4\n"}
-		case name == "route_jobs":
-			ways[name] = []string{"#define ROWS 1\n"}
-		default:
-			ways[name] = []string{""}
-		}
-	}
-	for _, defines := range []string{
-		"#define TILE_DIM 64\n#define HEADS 1\n#define KV8 1\n", "#define TILE_DIM 256\n#define HEADS 8\n#define KV8 2\n",
-	} {
-		ways["attention_tiles"] = append(ways["attention_tiles"], defines)
-	}
-	for name, all := range ways {
-		for _, defines := range all {
-			source := modules[name].Emit(msl.CUDA, name, defines)
-			if _, log, err := c.build(source, options(nvrtcArch)); err != nil || log != "" {
+	n := 0
+	for name, m := range modules {
+		all := launch.Variants(name)
+		for _, defines := range all[:min(len(all), testenv.Rounds(1, 3, len(all)))] {
+			n++
+			source := m.Emit(msl.CUDA, name, defines)
+			if _, log, err := c.build(source, options(nvrtcArch)); err != nil {
 				t.Errorf("%s with %q: %v\n%s", name, defines, err, log)
+			} else if log != "" {
+				t.Logf("%s with %q: %s", name, defines, log)
 			}
 		}
 	}
-	t.Logf("%d kernels", len(modules))
+	t.Logf("%d kernels, %d variants", len(modules), n)
 }
 
 // The kernels that make limbs for others compile: the emulator takes no limbs.

@@ -147,7 +147,9 @@ func (k *kernels) height(table []panelKernel, n int) int {
 
 // mulLoaded multiplies the loaded panels, which are those of w from panel p on, by rows i0 ≤ i < i1
 // of X.
-func (k *kernels) mulLoaded(s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int) {
+func (k *kernels) mulLoaded(
+	s *panelScratch, table []panelKernel, w *matrix, p int, in, out *rowList, i0, i1 int,
+) {
 	a := &s.args
 	first := p * panelRows
 	n := min(panelRows+a.yStep/4, w.rows-first)

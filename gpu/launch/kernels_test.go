@@ -40,46 +40,16 @@ func TestKernelTable(t *testing.T) {
 			}
 		}
 	}
-	for name := range kernelDefines {
+	for name, defines := range kernelDefines {
+		for _, d := range defines {
+			if samples[d] == nil {
+				t.Errorf("%s: there are no samples of %s", name, d)
+			}
+		}
 		if modules[name] == nil {
 			t.Errorf("no file has the kernel %s of the table", name)
 		}
 	}
-}
-
-// samples are values of each define that make different text.
-var samples = map[string][]int{
-	defineCoding: allCodings(), "LAYOUT": {0, 1, 2}, "WIDE": {0, 1}, "XROWS": {1, 8}, "BIAS": {0, 1}, "BIASED": {0, 1, 1}, "CLAMPED": {0, 1, 2}, "WHICH": {0, 1, 2}, "SHARED": {0, 1, 2},
-	"VALUES": {0, 1}, "WEIGHTED": {0, 1}, "TEAM": {1, 8}, "LIMBS": {0, 64, 128}, "ROUNDED": {64, 0, 128}, "QUADS": {1, 2, 4}, "INTERLEAVED": {0, 1}, "HEAD_DIM": {128, 5}, "VALUE_DIM": {128, 5}, "HEADS": {8, 1},
-	"TILE_DIM": {64, 128, 256}, "SPANS": {0, 1}, "KV8": {0, 1, 2}, "EACH": {8, 1}, "KERNEL": {4, 1}, "ADVANCE": {0, 1}, "KEY_DIM": {128, 70},
-	"EXPERTS": {128, 5}, "TOPK": {8, 5}, "SIGMOID": {0, 1}, "NORM": {0, 1, 0}, "JOBS": {0, 1}, "SIZE": {64, 2048}, "GROUPED": {0, 1}, "ROWS": {8, 32}, "CHOSEN": {1, 2, 0},
-}
-
-func allCodings() (all []int) {
-	for c := range quant.NumCodings {
-		all = append(all, c)
-	}
-	return all
-}
-
-// sampleVariants are defines of a kernel in which every value of samples stands once at least.
-func sampleVariants(t *testing.T, name string) (all []string) {
-	t.Helper()
-	n := 0
-	for _, d := range kernelDefines[name] {
-		if samples[d] == nil {
-			t.Fatalf("no samples of %s", d)
-		}
-		n = max(n, len(samples[d]))
-	}
-	for i := range max(n, 1) {
-		text := ""
-		for _, d := range kernelDefines[name] {
-			text += define(d, samples[d][i%len(samples[d])])
-		}
-		all = append(all, text)
-	}
-	return all
 }
 
 // TestAddressSpaces has clang check every kernel's address spaces, and that it uses nothing that
@@ -91,7 +61,7 @@ func TestAddressSpaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, m := range modules {
-		for i, defines := range sampleVariants(t, name) {
+		for i, defines := range Variants(name) {
 			f := filepath.Join(t.TempDir(), fmt.Sprintf("%s-%d.cpp", name, i))
 			if err := os.WriteFile(f, []byte(m.Emit(msl.Lint, name, defines)), 0o644); err != nil {
 				t.Fatal(err)
