@@ -30,7 +30,8 @@ type (
 	// ConfigError: a setting of the model's own files that the engine does not know.
 	ConfigError = model.ConfigError
 	// UnfinishedError: a call has returned because its context ended, and the engine is still at
-	// what it asked for. From Open: a disk or device hangs, which keeps Config.Device in use.
+	// what it asked for. From Open: a disk or device hangs, which keeps Config.Device in use until
+	// its Ended is closed.
 	UnfinishedError = actors.UnfinishedError
 	// LeftBehindError: of Close, what a hung disk, device or exporter still holds.
 	LeftBehindError = actors.LeftBehindError

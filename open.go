@@ -104,8 +104,8 @@ func (m *Model) openEngine(ctx context.Context, dir string, o Options) error {
 	if m.engine, err = o.engine(ctx); err == nil {
 		return nil
 	}
-	if mine && !errors.As(err, new(*UnfinishedError)) { // else it is still in use
-		err = errors.Join(err, cfg.Device.Close())
+	if mine {
+		err = errors.Join(err, actors.CloseDevice(cfg.Device, err))
 	}
 	if errors.As(err, new(*actors.RecordsError)) { // not the model's fault
 		return err
@@ -149,10 +149,10 @@ func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 // again, which waits for the same end.
 func (m *Model) Close(ctx context.Context) error {
 	err := m.engine.Close(ctx)
-	if left, ok := errors.AsType[*LeftBehindError](err); m.device == nil || ok && !left.Spans {
+	if m.device == nil {
 		return err
 	}
-	return errors.Join(err, m.device.Close())
+	return errors.Join(err, actors.CloseDevice(m.device, err))
 }
 
 // ResizeExperts bounds the memory of the expert slots while the model runs, in bytes, and returns

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors/runtime"
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
@@ -18,13 +20,15 @@ const closeGrace = 60 * time.Millisecond
 
 // LeftBehindError reports an engine that is closed and not freed: something still uses its memory.
 // One goroutine stays, which frees everything when that has ended. A further Close waits for it.
-// Until then the engine's device must stay open.
+// Until then the engine's device must stay open, see CloseDevice.
 type LeftBehindError struct {
 	Reads  int   // from the disk that have not ended
 	Files  bool  // a file is being written or closed
 	Device bool  // it is still at work, or does not answer
 	Spans  bool  // the exporter has not taken the last ones; all else is freed
 	Err    error // why Close did not wait longer: that of its context
+
+	Freed <-chan struct{} // closed when nothing is left
 }
 
 func (e *LeftBehindError) Error() string {
@@ -51,6 +55,26 @@ func (e *LeftBehindError) Unwrap() error { return e.Err }
 // Freeing reports whether nothing is in use any more and the freeing of memory just takes its time,
 // as that of many gigabytes of pinned memory does. A program may then end.
 func (e *LeftBehindError) Freeing() bool { return e.Reads == 0 && !e.Files && !e.Device && !e.Spans }
+
+// CloseDevice closes the device of an engine whose Open or Close has returned err, which may be nil.
+// Where err tells that something still uses the device, it is closed as soon as that has ended: the
+// result is nil then, and a goroutine stays.
+func CloseDevice(d gpu.Device, err error) error {
+	var ended <-chan struct{}
+	if left, ok := errors.AsType[*LeftBehindError](err); ok && !left.Spans {
+		ended = left.Freed
+	} else if open, ok := errors.AsType[*UnfinishedError](err); ok {
+		ended = open.Ended
+	}
+	if ended == nil {
+		return d.Close()
+	}
+	go func() {
+		<-ended
+		_ = d.Close() // nobody is there to be told
+	}()
+	return nil
+}
 
 // ending is how far the closing of an engine has come.
 type ending struct {
@@ -131,7 +155,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // leftBehind says what the end waits for.
 func (e *Engine) leftBehind(cause error) *LeftBehindError {
-	err := &LeftBehindError{Err: cause}
+	err := &LeftBehindError{Err: cause, Freed: e.end.freed}
 	switch at := phase(e.end.at.Load()); at {
 	case endingSpans:
 		err.Spans = true

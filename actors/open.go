@@ -21,7 +21,7 @@ import (
 // Open opens a model with an actor system of its own. ctx bounds the opening only: when it ends,
 // Open returns within 100 ms. If a disk or a device holds the opening up, the error is an
 // *UnfinishedError then, and what was opened is closed as soon as that is possible; until then the
-// device must stay open.
+// device must stay open, see CloseDevice.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return openWithin(ctx, func() (*Engine, error) {
 		log := cfg.Logger

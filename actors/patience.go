@@ -36,8 +36,8 @@ func bounded[T any](ctx context.Context, e *Engine, do func() (T, error)) (T, er
 
 // within runs do, which may wait for files, for a device, or for readers and writers of the
 // caller's, in a goroutine of its own. do should end soon after ctx. If it hangs, within returns
-// and leaves the goroutine to itself; late, unless it is nil, gets the outcome then. A panic of do
-// is the caller's.
+// and leaves the goroutine to itself; late, unless it is nil, gets the outcome then, and the error's
+// Ended is closed after it. A panic of do is the caller's.
 func within[T any](ctx context.Context, gone <-chan struct{}, do func() (T, error), late func(outcome[T])) (T, error) {
 	ended := make(chan outcome[T], 1)
 	go func() {
@@ -48,13 +48,14 @@ func within[T any](ctx context.Context, gone <-chan struct{}, do func() (T, erro
 		}()
 		o.value, o.err = do()
 	}()
-	why := error(stages.ErrClosed)
+	over := make(chan struct{})
+	var why error = stages.ErrClosed
 	select {
 	case o := <-ended:
 		return o.get()
 	case <-gone:
 	case <-ctx.Done():
-		why = &UnfinishedError{Err: runtime.EndOf(ctx)}
+		why = &UnfinishedError{Err: runtime.EndOf(ctx), Ended: over}
 	}
 	patience := time.NewTimer(endPatience)
 	defer patience.Stop()
@@ -63,9 +64,12 @@ func within[T any](ctx context.Context, gone <-chan struct{}, do func() (T, erro
 		return o.get()
 	case <-patience.C:
 	}
-	if late != nil {
-		go func() { late(<-ended) }()
-	}
+	go func() {
+		defer close(over)
+		if o := <-ended; late != nil {
+			late(o)
+		}
+	}()
 	return *new(T), why
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,17 +206,57 @@ func TestCloseHung(t *testing.T) {
 func TestOpenHung(t *testing.T) {
 	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
 	synctest.Test(t, func(t *testing.T) {
-		g := new(gate)
+		g, d := new(gate), device(t, 1)
 		g.shut()
 		ctx, cancel := context.WithTimeout(t.Context(), callPatience)
 		defer cancel()
 		began := time.Now()
 		// Experts and weights are brought to it before there are stages.
-		e, err := actors.Open(ctx, actors.Config{Model: dir, Device: stuckDiscrete{&discrete{Device: device(t, 1), free: 1 << 30}, g}})
+		e, err := actors.Open(ctx, actors.Config{Model: dir, Device: stuckDiscrete{&discrete{Device: d, free: 1 << 30}, g}})
 		if took := time.Since(began); e != nil || !errors.As(err, new(*actors.UnfinishedError)) || took > callPatience+callGrace || g.waited() == 0 {
 			t.Errorf("%v after %v", err, took)
 		}
+		if err := actors.CloseDevice(d, err); err != nil {
+			t.Error(err)
+		}
 		g.open()
 		time.Sleep(time.Second)
+		if _, err := d.NewQueue(); !errors.Is(err, gpu.ErrClosed) {
+			t.Errorf("%v, want a device that was closed after what was opened", err)
+		}
 	})
+}
+
+// closeCount counts how often the device is closed.
+type closeCount struct {
+	gpu.Device
+	n atomic.Int32
+}
+
+func (c *closeCount) Close() error {
+	c.n.Add(1)
+	return nil
+}
+
+// TestCloseDevice: a device is closed at once, unless an engine still uses it.
+func TestCloseDevice(t *testing.T) {
+	freed := make(chan struct{})
+	for _, c := range []struct {
+		err  error
+		once bool
+	}{
+		{nil, true},
+		{errors.New("no such model"), true},
+		{&actors.UnfinishedError{Err: context.Canceled}, true}, // of a call within an opening that has failed
+		{fmt.Errorf("opening: %w", &actors.UnfinishedError{Err: context.Canceled, Ended: freed}), false},
+		{&actors.LeftBehindError{Err: context.Canceled, Freed: freed}, false},
+		{&actors.LeftBehindError{Err: context.Canceled, Freed: freed, Device: true}, false},
+		{&actors.LeftBehindError{Err: context.Canceled, Freed: freed, Spans: true}, true},
+	} {
+		d := new(closeCount)
+		if err := actors.CloseDevice(d, c.err); err != nil || (d.n.Load() == 1) != c.once {
+			t.Errorf("%v: closed %d times, %v", c.err, d.n.Load(), err)
+		}
+	}
+	close(freed)
 }

@@ -53,6 +53,9 @@ func (p *Reply) Leave(late func(stages.Message)) stages.Message {
 // then (stages.ErrBusy, Description.Busy); afterwards Len, Err and Describe tell where it stands.
 type UnfinishedError struct {
 	Err error // that of the context
+	// Ended is closed when the call's work has ended after all: an opening has given back all that it
+	// took then. nil where a sequence's Description tells.
+	Ended <-chan struct{}
 }
 
 func (e *UnfinishedError) Error() string {
@@ -148,7 +151,7 @@ func (r *Runtime) waitFor(ctx context.Context, p *Reply, withdraw func(), late f
 	if a := p.Leave(late); a != nil {
 		return a, nil
 	}
-	return nil, &UnfinishedError{EndOf(ctx)}
+	return nil, &UnfinishedError{Err: EndOf(ctx)}
 }
 
 // EndOf returns the error of a call whose ctx has ended.

@@ -79,13 +79,12 @@ func (f *Engine) Open(ctx context.Context, inv *process.Invocation, o moeflux.Op
 		s.Model, err = moeflux.Open(ctx, s.Dir, o)
 	}
 	if err != nil {
-		if errors.As(err, new(*moeflux.UnfinishedError)) {
-			s.device = nil // is still in use
-		}
+		errs := []error{err, actors.CloseDevice(s.device, err)}
+		s.device = nil
 		if errors.As(err, new(*moeflux.NoTokenizerError)) {
-			err = noTokenizer(s.Dir)
+			errs[0] = noTokenizer(s.Dir)
 		}
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(append(errs, s.Close())...)
 	}
 	s.Engine = s.Model.Engine()
 	if f.FlightDir != "" {
@@ -176,28 +175,27 @@ func (s *Opened) Close() error {
 		case <-ctx.Done():
 		}
 	}
+	var closed error
 	if s.Model != nil {
-		err := s.modelClosed(s.Model.Close(ctx))
-		if errors.As(err, new(*stuckError)) {
-			return err
-		}
-		errs = append(errs, err)
+		closed = s.Model.Close(ctx)
+		errs = append(errs, modelClosed(closed))
 	}
 	if s.device != nil {
-		errs = append(errs, s.device.Close())
+		errs = append(errs, actors.CloseDevice(s.device, closed))
 	}
-	errs = append(errs, CloseExporter(s.Exporter, s.Say))
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); errors.As(err, new(*stuckError)) {
+		return err
+	}
+	return errors.Join(append(errs, CloseExporter(s.Exporter, s.Say))...)
 }
 
 // modelClosed returns what of the error of closing the model is worth a word at the end of the
-// program. A device that is still in use stays open.
-func (s *Opened) modelClosed(err error) error {
+// program.
+func modelClosed(err error) error {
 	left, ok := errors.AsType[*actors.LeftBehindError](err)
 	if !ok || left.Spans {
 		return err
 	}
-	s.device = nil
 	if left.Freeing() { // the system does that when the program ends
 		return nil
 	}
