@@ -56,9 +56,9 @@ func (e *LeftBehindError) Unwrap() error { return e.Err }
 // as that of many gigabytes of pinned memory does. A program may then end.
 func (e *LeftBehindError) Freeing() bool { return e.Reads == 0 && !e.Files && !e.Device && !e.Spans }
 
-// CloseDevice closes the device of an engine whose Open or Close has returned err, which may be nil.
-// Where err tells that something still uses the device, it is closed as soon as that has ended: the
-// result is nil then, and a goroutine stays.
+// CloseDevice closes the device of an engine whose Open or Close has returned err, which may be
+// nil. Where err tells that something still uses the device, it is closed as soon as that has
+// ended: the result is nil then, and a goroutine stays.
 func CloseDevice(d gpu.Device, err error) error {
 	var ended <-chan struct{}
 	if left, ok := errors.AsType[*LeftBehindError](err); ok && !left.Spans {

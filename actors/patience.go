@@ -36,8 +36,8 @@ func bounded[T any](ctx context.Context, e *Engine, do func() (T, error)) (T, er
 
 // within runs do, which may wait for files, for a device, or for readers and writers of the
 // caller's, in a goroutine of its own. do should end soon after ctx. If it hangs, within returns
-// and leaves the goroutine to itself; late, unless it is nil, gets the outcome then, and the error's
-// Ended is closed after it. A panic of do is the caller's.
+// and leaves the goroutine to itself; late, unless it is nil, gets the outcome then, and the
+// error's Ended is closed after it. A panic of do is the caller's.
 func within[T any](ctx context.Context, gone <-chan struct{}, do func() (T, error), late func(outcome[T])) (T, error) {
 	ended := make(chan outcome[T], 1)
 	go func() {

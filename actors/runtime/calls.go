@@ -53,8 +53,8 @@ func (p *Reply) Leave(late func(stages.Message)) stages.Message {
 // then (stages.ErrBusy, Description.Busy); afterwards Len, Err and Describe tell where it stands.
 type UnfinishedError struct {
 	Err error // that of the context
-	// Ended is closed when the call's work has ended after all: an opening has given back all that it
-	// took then. nil where a sequence's Description tells.
+	// Ended is closed when the call's work has ended after all: an opening has given back all that
+	// it took then. nil where a sequence's Description tells.
 	Ended <-chan struct{}
 }
 
