@@ -1,6 +1,7 @@
 package host
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -35,6 +36,8 @@ type panelArgs struct {
 	// float32 s, the scale, and S, s times the sum of the group's int8.
 	x [maxTile]unsafe.Pointer
 	y [maxTile]unsafe.Pointer // float32 [16], and again at yStep
+
+	far farCodes // of one row held as int8, with AVX-512
 }
 
 // panelKernel multiplies panels by rows of X. a points to a panelArgs.
@@ -48,6 +51,7 @@ type panelScratch struct {
 	rows                  [3][]byte
 	y                     [maxTile][2 * panelRows]float32
 	tiles                 tileScratch
+	far                   farChoice
 }
 
 // growBytes is grow for bytes. They begin at a multiple of lineBytes.
@@ -100,6 +104,10 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 			k.mulTiled(s, w, p0, p1, in, out, i0, end)
 			continue
 		}
+		if end-i0 == 1 && k.farCodes && in.int8s {
+			k.mulRow(s, table, w, p0, p1, in, out, i0)
+			continue
+		}
 		step := k.pair
 		if end-i0 == 1 {
 			step = 1
@@ -108,6 +116,30 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 			k.loadPanels(s, w, p, min(step, p1-p))
 			k.mulLoaded(s, table, w, p, in, out, i0, end)
 		}
+	}
+}
+
+// mulRow is mulPanels for one row held as int8, by a kernel that prefetches far ahead.
+func (k *kernels) mulRow(s *panelScratch, table []panelKernel, w *matrix, p0, p1 int, in, out *rowList, i int) {
+	bytes := 0 // where panels are arranged from rows, there is nothing to fetch
+	if w.format.Layout == quant.Panels {
+		bytes = w.format.WeightBytes(panelRows*(p1-p0), w.cols)
+	}
+	pages, timed := s.far.begin(bytes)
+	s.args.far = inOrder
+	if pages {
+		s.args.far = byPages(s.args.groupBytes)
+	}
+	var began time.Time
+	if timed {
+		began = time.Now()
+	}
+	for p := p0; p < p1; p++ {
+		k.loadPanels(s, w, p, 1)
+		k.mulLoaded(s, table, w, p, in, out, i, i+1)
+	}
+	if timed {
+		s.far.end(time.Since(began))
 	}
 }
 

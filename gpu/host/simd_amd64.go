@@ -9,7 +9,7 @@ var (
 	avx2Plain   = &plainCode{oneBF16AVX2, lastAVX2, twoAVX2, unpack16AVX2}
 
 	avx512 = kernels{
-		name: "avx512", pair: 2, rate: 150, quantise: quantiseAVX512,
+		name: "avx512", pair: 2, rate: 150, farCodes: true, quantise: quantiseAVX512,
 		plain: avx512Plain.kernels(), codings: withOneRow(withBlocks(avx512Plain.table(avx512Codings)), avx512OneRow), blocks: &avx512Blocks, arrangeScales: arrangeScalesAVX512,
 	}
 	avx2 = kernels{

@@ -25,11 +25,16 @@ const (
 	argYStep      = 64
 	argX          = 80
 	argY          = 128
+	argFarMask    = 176
+	argFarShift   = 184
+	argFarAhead   = 192
+	argFarStep    = 200
 )
 
 // aheadBytes is how far ahead of their use codes are prefetched, aheadScales the same for scales
 // and biases. A single row with AVX-512 uses codes faster than that can supply them. Its codes are
-// prefetched farBytes ahead into the second-level cache, and nearBytes ahead into the first.
+// prefetched into the second-level cache, a row of float32 farBytes ahead, one of int8 where
+// package host's farCodes says; and nearBytes ahead into the first.
 const (
 	aheadBytes  = 4096
 	aheadScales = 512
@@ -65,6 +70,7 @@ type product struct {
 	x                     []reg.Register
 	at, groupEnd          reg.Register // inputs
 	scaleAt               reg.Register // of an int8 row's scales, in bytes from its beginning
+	far, farStep          reg.Register // codes to prefetch far ahead, and how they move on with an iteration; or nil
 	table, mask           reg.VecVirtual
 	scale, bias           []reg.VecVirtual
 	total                 [][]reg.VecVirtual // by vector and row; nil: in Y
@@ -252,6 +258,9 @@ func (p *product) chunks(label string, unroll int, body func(chunk int)) {
 	for c := range unroll {
 		body(c)
 	}
+	if p.far != nil {
+		ADDQ(p.farStep, p.far)
+	}
 	ADDQ(U32(uint32(64*unroll)), p.w)
 	ADDQ(U32(uint32(p.perWord()*unroll)), p.at)
 	CMPQ(p.at, p.groupEnd)
@@ -272,7 +281,23 @@ func (p *product) ahead(chunk int) {
 		return
 	}
 	PREFETCHT0(m.Offset(nearBytes))
+	if p.far != nil {
+		PREFETCHT1(Mem{Base: p.far, Disp: 64 * chunk})
+		return
+	}
 	PREFETCHT1(m.Offset(farBytes))
+}
+
+// aimFar sets what a group prefetches far ahead, see package host's farCodes.
+func (p *product) aimFar() {
+	within := GP64()
+	MOVQ(p.w, p.far)
+	MOVQ(p.w, within)
+	ANDQ(Mem{Base: p.a, Disp: argFarMask}, within)
+	SUBQ(within, p.far)
+	SHRXQ(p.field(argFarShift), within, within)
+	ADDQ(within, p.far)
+	ADDQ(Mem{Base: p.a, Disp: argFarAhead}, p.far)
 }
 
 // int8s is the product with rows of int8.
@@ -287,7 +312,13 @@ func (p *product) int8s() {
 	} else if p.isa.Dots {
 		split = max(1, 4/p.n)
 	}
+	if p.wide() && p.n == 1 {
+		p.far, p.farStep = GP64(), p.field(argFarStep)
+	}
 	p.groups(func() {
+		if p.far != nil {
+			p.aimFar()
+		}
 		sums := make([][][]reg.VecVirtual, p.vectors)
 		for v := range sums {
 			for range p.n {

@@ -1,0 +1,92 @@
+package host
+
+import (
+	"math/bits"
+	"time"
+)
+
+// farCodes says which codes the kernel of one row held as int8 prefetches into the second-level
+// cache while it multiplies others. A group whose codes begin at w begins with those at
+//
+//	w - w&mask + (w&mask)>>shift + ahead
+//
+// Each iteration takes two lines of them and goes on by step. The generator knows the offsets of
+// the fields.
+type farCodes struct{ mask, shift, ahead, step int }
+
+const (
+	pairBytes = 2 * lineBytes
+	pageBytes = 4096
+)
+
+// inOrder takes what comes 8 KiB later.
+var inOrder = farCodes{ahead: 8192, step: pairBytes}
+
+// byPages takes the next block of pages, two lines of each page in turn: as many pages as a group,
+// whose codes are groupBytes, has iterations. A processor's own prefetcher follows each page only
+// so far, so it follows several then. Groups of one iteration are taken in order.
+func byPages(groupBytes int) farCodes {
+	pages := groupBytes / pairBytes
+	if pages < 2 || pages&(pages-1) != 0 || groupBytes%pairBytes != 0 {
+		return inOrder
+	}
+	block := pages * pageBytes
+	return farCodes{mask: block - 1, shift: bits.TrailingZeros(uint(pages)), ahead: block, step: pageBytes}
+}
+
+// farChoice is what one thread has chosen: in order or by pages. Which is faster depends on the
+// processor and its memory, so calls are timed: now and then some pairs of equal size, a call of
+// either kind in each. What wins most pairs is used until the next trial. Results are the same.
+type farChoice struct {
+	pages bool // what is used
+	calls int  // since the last trial began, whose calls are the first
+	wins  int  // of what is not used, in the trial
+	bytes int  // of the pair under way
+	took  time.Duration
+}
+
+const (
+	farLeast  = 128 << 10 // bytes of a call that is worth timing
+	farPairs  = 32        // of a trial
+	farWins   = 24        // that change the choice: equals win as many once in 300 trials
+	farPeriod = 1 << 13   // calls from trial to trial, a tenth of a second or more
+)
+
+// begin says of the next call, which takes some bytes of codes, whether it goes by pages, and
+// whether end is to be told how long it took.
+func (c *farChoice) begin(bytes int) (pages, timed bool) {
+	switch {
+	case bytes < farLeast:
+		return c.pages, false
+	case c.calls == farPeriod:
+		c.calls, c.wins = 0, 0
+	case c.calls >= 2*farPairs:
+		c.calls++
+		return c.pages, false
+	}
+	if c.calls%2 == 1 && bytes != c.bytes {
+		c.calls-- // it begins the pair anew
+	}
+	c.bytes = bytes
+	return c.pages != c.other(), true
+}
+
+// other reports whether the trial's next call is of the kind that is not used. The kinds take turns
+// in being first.
+func (c *farChoice) other() bool { return c.calls%2 == 1 != (c.calls/2%2 == 1) }
+
+// end notes how long a timed call took.
+func (c *farChoice) end(took time.Duration) {
+	other := c.other()
+	c.calls++
+	if c.calls%2 == 1 {
+		c.took = took
+		return
+	}
+	if other && took < c.took || !other && c.took < took {
+		c.wins++
+	}
+	if c.calls == 2*farPairs && c.wins >= farWins {
+		c.pages = !c.pages
+	}
+}
