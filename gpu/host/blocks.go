@@ -161,7 +161,8 @@ type rowArgs struct {
 	y           unsafe.Pointer // float32 [rows]
 	// back is how many bytes before the end of the last eight another eight begins that ends with
 	// the row, 0 if the eights are the row.
-	back int
+	back  int
+	pages int // 1: they are prefetched by pages, too, see farChoice
 }
 
 // mulOne is mulBlocks for one row of X. It returns false if there is no kernel for such rows.
@@ -188,7 +189,12 @@ func (k *kernels) mulOne(s *blockScratch, w *matrix, o0, o1 int, x []byte, y []f
 		k.arrangeRow(s, mem, w.cols, x, b)
 		s.row.x, s.row.back = unsafe.Pointer(&mem[0]), backBytes(w.cols, b)
 	}
-	one((*byte)(unsafe.Pointer(&s.row)))
+	s.far.time(w.rowBytes*s.row.rows, func(pages bool) {
+		if pages {
+			s.row.pages = 1
+		}
+		one((*byte)(unsafe.Pointer(&s.row)))
+	})
 	return true
 }
 
@@ -220,6 +226,7 @@ func sumLanes(y *[blockLanes]float32) float32 {
 type blockScratch struct {
 	args           blockArgs
 	row            rowArgs
+	far            farChoice
 	many           manyArgs
 	codes          []int8
 	scales, biases []float32

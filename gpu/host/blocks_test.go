@@ -29,7 +29,7 @@ func TestBlockArgs(t *testing.T) {
 		"Scales": {unsafe.Offsetof(w.Scales), 0}, "Minima": {unsafe.Offsetof(w.Minima), 32}, "D": {unsafe.Offsetof(w.D), 64},
 		"w": {unsafe.Offsetof(r.w), 0}, "rows of w": {unsafe.Offsetof(r.rows), 8}, "blocks": {unsafe.Offsetof(r.blocks), 16}, "x of a row": {unsafe.Offsetof(r.x), 24},
 		"of": {unsafe.Offsetof(r.of), 32}, "sums": {unsafe.Offsetof(r.sums), 40}, "y of a row": {unsafe.Offsetof(r.y), 48},
-		"back":  {unsafe.Offsetof(r.back), 56},
+		"back": {unsafe.Offsetof(r.back), 56}, "pages": {unsafe.Offsetof(r.pages), 64},
 		"scale": {unsafe.Offsetof(e.scale), 256}, "sums of an eight": {unsafe.Offsetof(e.sums), 288}, "less": {unsafe.Offsetof(e.less), 320}, "an eight": {unsafe.Sizeof(e), 608},
 		"w of many": {unsafe.Offsetof(m.w), 0}, "eights": {unsafe.Offsetof(m.eights), 8}, "rest": {unsafe.Offsetof(m.rest), 16}, "rows of many": {unsafe.Offsetof(m.rows), 24},
 		"x of many": {unsafe.Offsetof(m.x), 32}, "y of many": {unsafe.Offsetof(m.y), 96},

@@ -52,6 +52,18 @@ const (
 	farPeriod = 1 << 13   // calls from trial to trial, a tenth of a second or more
 )
 
+// time runs do, which takes some bytes of codes, in order or by pages.
+func (c *farChoice) time(bytes int, do func(pages bool)) {
+	pages, timed := c.begin(bytes)
+	if !timed {
+		do(pages)
+		return
+	}
+	began := time.Now()
+	do(pages)
+	c.end(time.Since(began))
+}
+
 // begin says of the next call, which takes some bytes of codes, whether it goes by pages, and
 // whether end is to be told how long it took.
 func (c *farChoice) begin(bytes int) (pages, timed bool) {

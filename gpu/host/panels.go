@@ -1,7 +1,6 @@
 package host
 
 import (
-	"time"
 	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
@@ -125,22 +124,16 @@ func (k *kernels) mulRow(s *panelScratch, table []panelKernel, w *matrix, p0, p1
 	if w.format.Layout == quant.Panels {
 		bytes = w.format.WeightBytes(panelRows*(p1-p0), w.cols)
 	}
-	pages, timed := s.far.begin(bytes)
-	s.args.far = inOrder
-	if pages {
-		s.args.far = byPages(s.args.groupBytes)
-	}
-	var began time.Time
-	if timed {
-		began = time.Now()
-	}
-	for p := p0; p < p1; p++ {
-		k.loadPanels(s, w, p, 1)
-		k.mulLoaded(s, table, w, p, in, out, i, i+1)
-	}
-	if timed {
-		s.far.end(time.Since(began))
-	}
+	s.far.time(bytes, func(pages bool) {
+		s.args.far = inOrder
+		if pages {
+			s.args.far = byPages(s.args.groupBytes)
+		}
+		for p := p0; p < p1; p++ {
+			k.loadPanels(s, w, p, 1)
+			k.mulLoaded(s, table, w, p, in, out, i, i+1)
+		}
+	})
 }
 
 // loadPanels sets s.args to n panels of w from p on.

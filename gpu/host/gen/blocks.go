@@ -27,6 +27,9 @@ type splitter struct {
 	minima reg.VecVirtual
 	d      int
 	taken  int // which block after src is taken
+	// Of a function of one row: its name, and whether blocks are prefetched by pages.
+	name  string
+	pages Mem
 	// The scales as words: in the halves those of even and of odd groups of 16, or twice those of
 	// groups of 32.
 	scaleWords reg.VecVirtual

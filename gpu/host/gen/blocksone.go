@@ -21,6 +21,7 @@ const (
 	rowSums   = 40
 	rowY      = 48
 	rowBack   = 56
+	rowPages  = 64
 )
 
 // Where a block of inputs has them without a sign, as package host's arrangeHalves makes it, and
@@ -34,8 +35,9 @@ const (
 // blocks at a time, so that one instruction adds up lanes of both, and multiplies both, and then
 // the last of an odd number.
 func (g *generator) oneWhole(f base.Func) {
-	field := fieldsOf(pointer("a"))
-	s := &splitter{generator: g, block: f.Coding.Block(), src: field(rowW)}
+	a := pointer("a")
+	field := fieldsOf(a)
+	s := &splitter{generator: g, block: f.Coding.Block(), src: field(rowW), name: f.Name, pages: Mem{Base: a, Disp: rowPages}}
 	s.mask = g.keep(g.bytes(15))
 	s.constants()
 	if g.wideCodes {
@@ -81,7 +83,7 @@ func (s *splitter) products(d *blockDot, n int) *wholeTotals {
 	case b.Table != nil:
 		xs = halvesSize
 	}
-	s.fetch(n * b.Size)
+	s.fetch(fmt.Sprintf("%s_fetched%d", s.name, n), n*b.Size)
 	t := &wholeTotals{generator: s.generator}
 	for s.taken = range n {
 		from := *d
@@ -339,9 +341,27 @@ func (s *splitter) splitScales() reg.VecVirtual {
 	return low
 }
 
-// fetch prefetches as many bytes of blocks as are taken now, aheadBytes later.
-func (s *splitter) fetch(bytes int) {
+// fetch prefetches as many bytes of blocks as are taken now, aheadBytes later; and by pages, if the
+// arguments say so, what is about as far in the next block of farPages pages: for each 256 bytes, or
+// part of them, a line of each page into the second-level cache. See package host's byPages.
+func (s *splitter) fetch(label string, bytes int) {
+	const farPages, pageBytes, block = 4, 4096, 4 * 4096
 	for at := 0; at < bytes; at += 64 {
 		PREFETCHT0(s.at(aheadBytes + at))
 	}
+	CMPQ(s.pages, U8(0))
+	JEQ(LabelRef(label))
+	within, far := GP64(), GP64()
+	MOVQ(s.src, far)
+	MOVQ(s.src, within)
+	ANDQ(U32(block-1), within)
+	SUBQ(within, far)
+	SHRQ(U8(8), within)
+	SHLQ(U8(6), within)
+	for at := 0; at < bytes; at += 64 * farPages {
+		for page := range farPages {
+			PREFETCHT1(Mem{Base: far, Index: within, Scale: 1, Disp: block + page*pageBytes + at/farPages})
+		}
+	}
+	Label(label)
 }

@@ -154,6 +154,7 @@ func (g *generator) oneShort(f base.Func) {
 	a := pointer("a")
 	field := fieldsOf(a)
 	s := g.shortRow(f, field(rowW))
+	s.pages = Mem{Base: a, Disp: rowPages}
 	y, back := field(rowY), field(rowBack)
 	loop(f.Name+"_row", field(rowRows), func() {
 		s.x = field(rowX)
@@ -162,7 +163,7 @@ func (g *generator) oneShort(f base.Func) {
 			last.other = g.zero()
 		}
 		loop(f.Name+"_eight", field(rowBlocks), func() {
-			s.fetch(8 * b.Size)
+			s.fetch(f.Name+"_fetched", 8*b.Size)
 			s.steps = last.steps(acc)
 			s.eights(last)
 			ADDQ(U32(uint32(8*b.Size)), s.src)
