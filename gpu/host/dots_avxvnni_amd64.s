@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func mulInt8Q2N1AVXVNNI(a *byte)
-// Requires: AVX, AVX2, AVXVNNI, MMX+
+// Requires: AVX, AVX2, AVXVNNI, BMI2, MMX+
 TEXT ·mulInt8Q2N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -18,10 +18,19 @@ TEXT ·mulInt8Q2N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q2N1AVXVNNI_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -33,6 +42,7 @@ mulInt8Q2N1AVXVNNI_group:
 
 mulInt8Q2N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVDQU      (CX), Y8
 	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
@@ -62,6 +72,7 @@ mulInt8Q2N1AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVDQU      64(CX), Y8
 	VMOVDQU      96(CX), Y9
 	VPAND        avxvnnimask3030303<>+0(SB), Y8, Y10
@@ -90,6 +101,7 @@ mulInt8Q2N1AVXVNNI_chunk:
 	VPBROADCASTD 28(SI)(DI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, R8
@@ -701,7 +713,7 @@ mulInt8Q2N4AVXVNNI_chunk:
 	RET
 
 // func mulInt8Q4N1AVXVNNI(a *byte)
-// Requires: AVX, AVX2, AVXVNNI, MMX+
+// Requires: AVX, AVX2, AVXVNNI, BMI2, MMX+
 TEXT ·mulInt8Q4N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -714,10 +726,19 @@ TEXT ·mulInt8Q4N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q4N1AVXVNNI_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -729,6 +750,7 @@ mulInt8Q4N1AVXVNNI_group:
 
 mulInt8Q4N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVDQU      (CX), Y8
 	VMOVDQU      32(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
@@ -744,6 +766,7 @@ mulInt8Q4N1AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xc8 // vpdpbusd ymm1, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe8 // vpdpbusd ymm5, ymm11, ymm8
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVDQU      64(CX), Y8
 	VMOVDQU      96(CX), Y9
 	VPAND        avxvnnimaskf0f0f0f<>+0(SB), Y8, Y10
@@ -758,6 +781,7 @@ mulInt8Q4N1AVXVNNI_chunk:
 	VPBROADCASTD 12(SI)(DI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000010, DI
 	CMPQ         DI, R8
@@ -1271,7 +1295,7 @@ mulInt8Q4N4AVXVNNI_chunk:
 	RET
 
 // func mulInt8Q8N1AVXVNNI(a *byte)
-// Requires: AVX, AVX2, AVXVNNI, MMX+
+// Requires: AVX, AVX2, AVXVNNI, BMI2, MMX+
 TEXT ·mulInt8Q8N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -1284,10 +1308,19 @@ TEXT ·mulInt8Q8N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q8N1AVXVNNI_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1299,17 +1332,20 @@ mulInt8Q8N1AVXVNNI_group:
 
 mulInt8Q8N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVDQU      (CX), Y8
 	VMOVDQU      32(CX), Y9
 	VPBROADCASTD (SI)(DI*1), Y10
 	LONG $0x503dc2c4; BYTE $0xc2 // vpdpbusd ymm0, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xe2 // vpdpbusd ymm4, ymm9, ymm10
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVDQU      64(CX), Y8
 	VMOVDQU      96(CX), Y9
 	VPBROADCASTD 4(SI)(DI*1), Y10
 	LONG $0x503dc2c4; BYTE $0xca // vpdpbusd ymm1, ymm8, ymm10
 	LONG $0x5035c2c4; BYTE $0xea // vpdpbusd ymm5, ymm9, ymm10
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000008, DI
 	CMPQ         DI, R8
@@ -1760,7 +1796,7 @@ mulInt8Q8N4AVXVNNI_chunk:
 	RET
 
 // func mulInt8MXFP4N1AVXVNNI(a *byte)
-// Requires: AVX, AVX2, AVXVNNI, MMX+
+// Requires: AVX, AVX2, AVXVNNI, BMI2, MMX+
 TEXT ·mulInt8MXFP4N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -1772,10 +1808,19 @@ TEXT ·mulInt8MXFP4N1AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), DI
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y0, 32(DI)
+	MOVQ    200(AX), R10
 
 mulInt8MXFP4N1AVXVNNI_group:
 	MOVQ  SI, DI
 	ADDQ  48(AX), DI
+	MOVQ  CX, R9
+	MOVQ  CX, R11
+	ANDQ  176(AX), R11
+	SUBQ  R11, R9
+	MOVQ  184(AX), R12
+	SHRXQ R12, R11, R11
+	ADDQ  R11, R9
+	ADDQ  192(AX), R9
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
@@ -1787,6 +1832,7 @@ mulInt8MXFP4N1AVXVNNI_group:
 
 mulInt8MXFP4N1AVXVNNI_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R9)
 	VMOVDQU      (CX), Y8
 	VMOVDQU      32(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
@@ -1808,6 +1854,7 @@ mulInt8MXFP4N1AVXVNNI_chunk:
 	LONG $0x502dc2c4; BYTE $0xc8 // vpdpbusd ymm1, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xe8 // vpdpbusd ymm5, ymm11, ymm8
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R9)
 	VMOVDQU      64(CX), Y8
 	VMOVDQU      96(CX), Y9
 	VMOVUPS      avxvnniwholesMXFP4<>+0(SB), Y12
@@ -1828,6 +1875,7 @@ mulInt8MXFP4N1AVXVNNI_chunk:
 	VPBROADCASTD 12(BX)(SI*1), Y8
 	LONG $0x502dc2c4; BYTE $0xd8 // vpdpbusd ymm3, ymm10, ymm8
 	LONG $0x5025c2c4; BYTE $0xf8 // vpdpbusd ymm7, ymm11, ymm8
+	ADDQ         R10, R9
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000010, SI
 	CMPQ         SI, DI

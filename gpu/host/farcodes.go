@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// farCodes says which codes the kernel of one row held as int8 prefetches into the second-level
-// cache while it multiplies others. A group whose codes begin at w begins with those at
+// farCodes says which codes a kernel of one row held as int8 prefetches into the second-level cache
+// while it multiplies others. A group whose codes begin at w begins with those at
 //
 //	w - w&mask + (w&mask)>>shift + ahead
 //
@@ -19,16 +19,16 @@ const (
 	pageBytes = 4096
 )
 
-// inOrder takes what comes 8 KiB later.
-var inOrder = farCodes{ahead: 8192, step: pairBytes}
+// inOrder takes what comes some bytes later.
+func inOrder(ahead int) farCodes { return farCodes{ahead: ahead, step: pairBytes} }
 
 // byPages takes the next block of pages, two lines of each page in turn: as many pages as a group,
 // whose codes are groupBytes, has iterations. A processor's own prefetcher follows each page only
 // so far, so it follows several then. Groups of one iteration are taken in order.
-func byPages(groupBytes int) farCodes {
+func (k *kernels) byPages(groupBytes int) farCodes {
 	pages := groupBytes / pairBytes
 	if pages < 2 || pages&(pages-1) != 0 || groupBytes%pairBytes != 0 {
-		return inOrder
+		return k.far
 	}
 	block := pages * pageBytes
 	return farCodes{mask: block - 1, shift: bits.TrailingZeros(uint(pages)), ahead: block, step: pageBytes}

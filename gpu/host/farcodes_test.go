@@ -9,9 +9,10 @@ import (
 // by pages in turn, wherever matrices begin.
 func TestByPages(t *testing.T) {
 	for _, groupBytes := range []int{64, 128, 256, 512, 1024, 2048} {
-		far := byPages(groupBytes)
+		k := kernels{far: inOrder(8192)}
+		far := k.byPages(groupBytes)
 		if pages := groupBytes / pairBytes; pages < 2 {
-			if far != inOrder {
+			if far != k.far {
 				t.Errorf("groups of %d bytes: %+v, want in order", groupBytes, far)
 			}
 			continue

@@ -36,7 +36,7 @@ type panelArgs struct {
 	x [maxTile]unsafe.Pointer
 	y [maxTile]unsafe.Pointer // float32 [16], and again at yStep
 
-	far farCodes // of one row held as int8, with AVX-512
+	far farCodes // of one row held as int8, with AVX2 or AVX-512
 }
 
 // panelKernel multiplies panels by rows of X. a points to a panelArgs.
@@ -103,7 +103,7 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 			k.mulTiled(s, w, p0, p1, in, out, i0, end)
 			continue
 		}
-		if end-i0 == 1 && k.farCodes && in.int8s {
+		if end-i0 == 1 && k.far.step > 0 && in.int8s {
 			k.mulRow(s, table, w, p0, p1, in, out, i0)
 			continue
 		}
@@ -125,9 +125,9 @@ func (k *kernels) mulRow(s *panelScratch, table []panelKernel, w *matrix, p0, p1
 		bytes = w.format.WeightBytes(panelRows*(p1-p0), w.cols)
 	}
 	s.far.time(bytes, func(pages bool) {
-		s.args.far = inOrder
+		s.args.far = k.far
 		if pages {
-			s.args.far = byPages(s.args.groupBytes)
+			s.args.far = k.byPages(s.args.groupBytes)
 		}
 		for p := p0; p < p1; p++ {
 			k.loadPanels(s, w, p, 1)

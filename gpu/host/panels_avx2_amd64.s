@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func mulInt8Q2N1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8Q2N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -18,15 +18,25 @@ TEXT ·mulInt8Q2N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q2N1AVX2_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8Q2N1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2mask3030303<>+0(SB), Y2, Y3
 	VPSRLW       $0x02, Y2, Y4
@@ -70,6 +80,7 @@ mulInt8Q2N1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2mask3030303<>+0(SB), Y2, Y3
 	VPSRLW       $0x02, Y2, Y4
@@ -112,6 +123,7 @@ mulInt8Q2N1AVX2_chunk:
 	VPADDW       Y4, Y3, Y3
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000020, DI
 	CMPQ         DI, R8
@@ -2557,7 +2569,7 @@ mulF32Q2N4AVX2_residue3:
 	RET
 
 // func mulInt8Q4N1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8Q4N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -2570,15 +2582,25 @@ TEXT ·mulInt8Q4N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q4N1AVX2_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8Q4N1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -2602,6 +2624,7 @@ mulInt8Q4N1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -2624,6 +2647,7 @@ mulInt8Q4N1AVX2_chunk:
 	VPADDW       Y2, Y3, Y3
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000010, DI
 	CMPQ         DI, R8
@@ -4333,7 +4357,7 @@ mulF32Q4N4AVX2_residue3:
 	RET
 
 // func mulInt8Q8N1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8Q8N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -4346,15 +4370,25 @@ TEXT ·mulInt8Q8N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q8N1AVX2_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8Q8N1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -4378,6 +4412,7 @@ mulInt8Q8N1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -4400,6 +4435,7 @@ mulInt8Q8N1AVX2_chunk:
 	VPADDD       Y2, Y1, Y1
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000008, DI
 	CMPQ         DI, R8
@@ -5823,7 +5859,7 @@ mulF32Q8N4AVX2_residue3:
 	RET
 
 // func mulInt8MXFP4N1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8MXFP4N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -5835,15 +5871,25 @@ TEXT ·mulInt8MXFP4N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), DI
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y0, 32(DI)
+	MOVQ    200(AX), R10
 
 mulInt8MXFP4N1AVX2_group:
 	MOVQ  SI, DI
 	ADDQ  48(AX), DI
+	MOVQ  CX, R9
+	MOVQ  CX, R11
+	ANDQ  176(AX), R11
+	SUBQ  R11, R9
+	MOVQ  184(AX), R12
+	SHRXQ R12, R11, R11
+	ADDQ  R11, R9
+	ADDQ  192(AX), R9
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8MXFP4N1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R9)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -5873,6 +5919,7 @@ mulInt8MXFP4N1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R9)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -5901,6 +5948,7 @@ mulInt8MXFP4N1AVX2_chunk:
 	VPADDW       Y2, Y3, Y3
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R10, R9
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000010, SI
 	CMPQ         SI, DI
@@ -7835,7 +7883,7 @@ mulF32MXFP4N4AVX2_residue3:
 	RET
 
 // func mulInt8Q4FN1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8Q4FN1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -7848,15 +7896,25 @@ TEXT ·mulInt8Q4FN1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q4FN1AVX2_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8Q4FN1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -7880,6 +7938,7 @@ mulInt8Q4FN1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -7902,6 +7961,7 @@ mulInt8Q4FN1AVX2_chunk:
 	VPADDW       Y2, Y3, Y3
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000010, DI
 	CMPQ         DI, R8
@@ -9091,7 +9151,7 @@ mulF32Q4FN4AVX2_residue3:
 	RET
 
 // func mulInt8Q8FN1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8Q8FN1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -9104,15 +9164,25 @@ TEXT ·mulInt8Q8FN1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), R8
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y0, 32(R8)
+	MOVQ    200(AX), R11
 
 mulInt8Q8FN1AVX2_group:
 	MOVQ  DI, R8
 	ADDQ  48(AX), R8
+	MOVQ  CX, R10
+	MOVQ  CX, R12
+	ANDQ  176(AX), R12
+	SUBQ  R12, R10
+	MOVQ  184(AX), R13
+	SHRXQ R13, R12, R12
+	ADDQ  R12, R10
+	ADDQ  192(AX), R10
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8Q8FN1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R10)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -9136,6 +9206,7 @@ mulInt8Q8FN1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R10)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -9158,6 +9229,7 @@ mulInt8Q8FN1AVX2_chunk:
 	VPADDD       Y2, Y1, Y1
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R11, R10
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000008, DI
 	CMPQ         DI, R8
@@ -10753,7 +10825,7 @@ mulF32FP8N4AVX2_residue3:
 	RET
 
 // func mulInt8NVFP4N1AVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, BMI2, MMX+
 TEXT ·mulInt8NVFP4N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    (AX), CX
@@ -10765,15 +10837,25 @@ TEXT ·mulInt8NVFP4N1AVX2(SB), NOSPLIT, $0-8
 	MOVQ    128(AX), DI
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y0, 32(DI)
+	MOVQ    200(AX), R10
 
 mulInt8NVFP4N1AVX2_group:
 	MOVQ  SI, DI
 	ADDQ  48(AX), DI
+	MOVQ  CX, R9
+	MOVQ  CX, R11
+	ANDQ  176(AX), R11
+	SUBQ  R11, R9
+	MOVQ  184(AX), R12
+	SHRXQ R12, R11, R11
+	ADDQ  R11, R9
+	ADDQ  192(AX), R9
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 mulInt8NVFP4N1AVX2_chunk:
 	PREFETCHT0   4096(CX)
+	PREFETCHT1   (R9)
 	VMOVUPS      (CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -10803,6 +10885,7 @@ mulInt8NVFP4N1AVX2_chunk:
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
 	PREFETCHT0   4160(CX)
+	PREFETCHT1   64(R9)
 	VMOVUPS      64(CX), Y2
 	VPAND        avx2maskf0f0f0f<>+0(SB), Y2, Y3
 	VPSRLW       $0x04, Y2, Y2
@@ -10831,6 +10914,7 @@ mulInt8NVFP4N1AVX2_chunk:
 	VPADDW       Y2, Y3, Y3
 	VPMADDWD     avx2pair10001<>+0(SB), Y3, Y3
 	VPADDD       Y3, Y1, Y1
+	ADDQ         R10, R9
 	ADDQ         $0x00000080, CX
 	ADDQ         $0x00000010, SI
 	CMPQ         SI, DI

@@ -9,11 +9,11 @@ var (
 	avx2Plain   = &plainCode{oneBF16AVX2, lastAVX2, twoAVX2, unpack16AVX2}
 
 	avx512 = kernels{
-		name: "avx512", pair: 2, rate: 150, farCodes: true, quantise: quantiseAVX512,
+		name: "avx512", pair: 2, rate: 150, far: inOrder(8192), quantise: quantiseAVX512,
 		plain: avx512Plain.kernels(), codings: withOneRow(withBlocks(avx512Plain.table(avx512Codings)), avx512OneRow), blocks: &avx512Blocks, arrangeScales: arrangeScalesAVX512,
 	}
 	avx2 = kernels{
-		name: "avx2", pair: 1, rate: 40, quantise: quantiseAVX2,
+		name: "avx2", pair: 1, rate: 40, far: inOrder(4096), quantise: quantiseAVX2,
 		plain: avx2Plain.kernels(), codings: withOneSplit(withBlocks(avx2Plain.table(avx2Codings))), blocks: &avx2Blocks, arrangeScales: arrangeScalesAVX2,
 	}
 )
@@ -39,7 +39,7 @@ func available() []*kernels {
 		all = append(all, &avx512)
 		all = append(all, matrixUnit()...)
 	}
-	if x.HasAVX2 && x.HasFMA {
+	if x.HasAVX2 && x.HasFMA && x.HasBMI2 {
 		if x.HasAVXVNNI {
 			all = append(all, &avxVNNI)
 		}

@@ -342,8 +342,8 @@ func (s *splitter) splitScales() reg.VecVirtual {
 }
 
 // fetch prefetches as many bytes of blocks as are taken now, aheadBytes later; and by pages, if the
-// arguments say so, what is about as far in the next block of farPages pages: for each 256 bytes, or
-// part of them, a line of each page into the second-level cache. See package host's byPages.
+// arguments say so, what is about as far in the next block of farPages pages: for each 256 bytes,
+// or part of them, a line of each page into the second-level cache. See package host's byPages.
 func (s *splitter) fetch(label string, bytes int) {
 	const farPages, pageBytes, block = 4, 4096, 4 * 4096
 	for at := 0; at < bytes; at += 64 {

@@ -32,9 +32,10 @@ const (
 )
 
 // aheadBytes is how far ahead of their use codes are prefetched, aheadScales the same for scales
-// and biases. A single row with AVX-512 uses codes faster than that can supply them. Its codes are
-// prefetched into the second-level cache, a row of float32 farBytes ahead, one of int8 where
-// package host's farCodes says; and nearBytes ahead into the first.
+// and biases. A single row uses codes faster than that can supply them. They are prefetched into
+// the second-level cache as well: for a row held as int8 where package host's farCodes says, for
+// one of float32 with AVX-512 farBytes ahead. With AVX-512 the first-level cache gets them only
+// nearBytes ahead.
 const (
 	aheadBytes  = 4096
 	aheadScales = 512
@@ -276,16 +277,16 @@ func (p *product) ahead(chunk int) {
 	} else {
 		PREFETCHT0(Mem{Base: p.w, Index: p.wStep, Scale: 2, Disp: 64 * chunk})
 	}
-	if p.n > 1 || !p.wide() {
-		PREFETCHT0(m.Offset(aheadBytes))
-		return
+	near, single := aheadBytes, p.n == 1 && p.wide()
+	if single {
+		near = nearBytes
 	}
-	PREFETCHT0(m.Offset(nearBytes))
+	PREFETCHT0(m.Offset(near))
 	if p.far != nil {
 		PREFETCHT1(Mem{Base: p.far, Disp: 64 * chunk})
-		return
+	} else if single {
+		PREFETCHT1(m.Offset(farBytes))
 	}
-	PREFETCHT1(m.Offset(farBytes))
 }
 
 // aimFar sets what a group prefetches far ahead, see package host's farCodes.
@@ -312,7 +313,7 @@ func (p *product) int8s() {
 	} else if p.isa.Dots {
 		split = max(1, 4/p.n)
 	}
-	if p.wide() && p.n == 1 {
+	if p.n == 1 {
 		p.far, p.farStep = GP64(), p.field(argFarStep)
 	}
 	p.groups(func() {
