@@ -2,6 +2,8 @@ package host
 
 import (
 	"math"
+	"sort"
+	"sync/atomic"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 )
@@ -28,20 +30,36 @@ type choices []choice
 
 // take inserts c where it belongs.
 func (l choices) take(c choice) choices {
-	i := len(l)
+	n := len(l)
 	switch {
-	case i < cap(l):
-		l = append(l, c)
-	case c.before(l[i-1]):
-		i--
+	case n < cap(l):
+		l = l[:n+1]
+	case c.before(l[n-1]):
+		n--
 	default:
 		return l
 	}
-	for ; i > 0 && c.before(l[i-1]); i-- {
-		l[i] = l[i-1]
-	}
+	i := sort.Search(n, func(i int) bool { return c.before(l[i]) })
+	copy(l[i+1:], l[i:n])
 	l[i] = c
 	return l
+}
+
+// full reports whether there is no room for more.
+func (l choices) full() bool { return len(l) == cap(l) }
+
+// rowFloor is what all threads know of a row: none of its largest logits is less.
+type rowFloor struct{ bits atomic.Uint32 }
+
+func (b *rowFloor) least() float32 { return math.Float32frombits(b.bits.Load()) }
+
+func (b *rowFloor) reset() { b.bits.Store(math.Float32bits(float32(math.Inf(-1)))) }
+
+// raise raises it to v, unless it is higher or v is NaN.
+func (b *rowFloor) raise(v float32) {
+	for old := b.bits.Load(); v > math.Float32frombits(old) && !b.bits.CompareAndSwap(old, math.Float32bits(v)); {
+		old = b.bits.Load()
+	}
 }
 
 // topKTask finds the largest logits of rows; a chunk is topKPart logits of one row.
@@ -49,23 +67,31 @@ type topKTask struct {
 	*vectors
 	logits   []float32
 	vocab, k int
-	parts    int       // of a row
-	best     []choice  // [rows, parts, k]
-	n        []int     // [rows, parts]: how many in best
-	stats    []float32 // [rows, parts, 2]: the largest, and the sum of e^(logit - largest)
-	merged   []choice  // [k]
+	parts    int        // of a row
+	best     []choice   // [rows, parts, k]
+	n        []int      // [rows, parts]: how many in best
+	stats    []float32  // [rows, parts, 2]: the largest, and the sum of e^(logit - largest)
+	floors   []rowFloor // [rows], raised by each part that is done
+	merged   []choice   // [k]
 }
 
 func (t *topKTask) do(s *scratch, chunk int) {
 	row, first := chunk/t.parts, chunk%t.parts*topKPart
 	x := t.logits[row*t.vocab : (row+1)*t.vocab][first:min(first+topKPart, t.vocab)]
 	best := choices(t.best[chunk*t.k : chunk*t.k : (chunk+1)*t.k])
+	least := t.floors[row].least()
 	for i, v := range x {
-		if len(best) < t.k || !(v <= best[t.k-1].value) {
-			best = best.take(choice{v, int32(first + i)})
+		if v < least {
+			continue
+		}
+		if best = best.take(choice{v, int32(first + i)}); best.full() && best[t.k-1].value > least {
+			least = best[t.k-1].value
 		}
 	}
 	t.n[chunk] = len(best)
+	if best.full() {
+		t.floors[row].raise(best[t.k-1].value)
+	}
 	mem := aligned(grow(&s.a, lineFloats+attnBlock+2*lineFloats))
 	block, acc := floats(&mem, attnBlock), floats(&mem, lineFloats)
 	clear(acc)
@@ -89,6 +115,12 @@ func (x *executor) runTopK(o *gpu.TopK) {
 	grow(&t.best, all*o.K)
 	grow(&t.n, all)
 	grow(&t.stats, 2*all)
+	if len(t.floors) < o.Rows {
+		t.floors = make([]rowFloor, o.Rows)
+	}
+	for i := range t.floors[:o.Rows] {
+		t.floors[i].reset()
+	}
 	t.best, t.n, t.stats = t.best[:cap(t.best)], t.n[:cap(t.n)], t.stats[:cap(t.stats)]
 	x.parallel(t, all, x.vectors.exponentials(o.Rows*o.Vocab)+o.Rows*o.Vocab)
 	values, indices, stats := floatsAt(o.Values, o.Rows*o.K), floatsAt(o.Indices, o.Rows*o.K), floatsAt(o.Stats, 2*o.Rows)
@@ -109,6 +141,9 @@ func (t *topKTask) merge(row int) (top float32, sum float64) {
 	top = lowestScore
 	for p := row * t.parts; p < (row+1)*t.parts; p++ {
 		for _, c := range t.best[p*t.k : p*t.k+t.n[p]] {
+			if list.full() && !c.before(list[t.k-1]) {
+				break // nor are those after it
+			}
 			list = list.take(c)
 		}
 		top = max(top, t.stats[2*p])
