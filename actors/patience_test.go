@@ -212,7 +212,8 @@ func TestOpenHung(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		// Experts and weights are brought to it before there are stages.
-		e, err := actors.Open(ctx, actors.Config{Model: dir, Device: stuckDiscrete{&discrete{Device: d, free: 1 << 30}, g}})
+		stuck := stuckDiscrete{&discrete{Device: d, free: 1 << 30}, g}
+		e, err := actors.Open(ctx, actors.Config{Model: dir, Device: stuck})
 		if took := time.Since(began); e != nil || !errors.As(err, new(*actors.UnfinishedError)) || took > callPatience+callGrace || g.waited() == 0 {
 			t.Errorf("%v after %v", err, took)
 		}
@@ -247,7 +248,8 @@ func TestCloseDevice(t *testing.T) {
 	}{
 		{nil, true},
 		{errors.New("no such model"), true},
-		{&actors.UnfinishedError{Err: context.Canceled}, true}, // of a call within an opening that has failed
+		// of a call within an opening that has failed
+		{&actors.UnfinishedError{Err: context.Canceled}, true},
 		{fmt.Errorf("opening: %w", &actors.UnfinishedError{Err: context.Canceled, Ended: freed}), false},
 		{&actors.LeftBehindError{Err: context.Canceled, Freed: freed}, false},
 		{&actors.LeftBehindError{Err: context.Canceled, Freed: freed, Device: true}, false},

@@ -31,7 +31,8 @@ func (k *kernels) byPages(groupBytes int) farCodes {
 		return k.far
 	}
 	block := pages * pageBytes
-	return farCodes{mask: block - 1, shift: bits.TrailingZeros(uint(pages)), ahead: block, step: pageBytes}
+	shift := bits.TrailingZeros(uint(pages))
+	return farCodes{mask: block - 1, shift: shift, ahead: block, step: pageBytes}
 }
 
 // farChoice is what one thread has chosen: in order or by pages. Which is faster depends on the
@@ -46,10 +47,10 @@ type farChoice struct {
 }
 
 const (
-	farLeast  = 128 << 10 // bytes of a call that is worth timing
-	farPairs  = 32        // of a trial
-	farWins   = 24        // that change the choice: equals win as many once in 300 trials
-	farPeriod = 1 << 13   // calls from trial to trial, a tenth of a second or more
+	farLeast  = 32 << 10 // bytes of a call that is worth timing
+	farPairs  = 32       // of a trial
+	farWins   = 24       // that change the choice: equals win as many once in 300 trials
+	farPeriod = 1 << 13  // calls from trial to trial, some hundredths of a second or more
 )
 
 // time runs do, which takes some bytes of codes, in order or by pages.

@@ -34,11 +34,13 @@ func TestByPages(t *testing.T) {
 		}
 		for at := 4 * block; at < 5*block; at += lineBytes {
 			if seen[at] != 1 {
-				t.Errorf("groups of %d bytes: line %d of the next block is prefetched %d times", groupBytes, at/lineBytes, seen[at])
+				t.Errorf("groups of %d bytes: line %d of the next block is prefetched %d times",
+					groupBytes, at/lineBytes, seen[at])
 			}
 		}
 		if n := block / lineBytes; len(seen) != n {
-			t.Errorf("groups of %d bytes: %d lines are prefetched, want the next block's %d", groupBytes, len(seen), n)
+			t.Errorf("groups of %d bytes: %d lines are prefetched, want the next block's %d",
+				groupBytes, len(seen), n)
 		}
 	}
 }
@@ -62,8 +64,12 @@ func TestFarChoice(t *testing.T) {
 	for _, step := range []struct {
 		order, pages time.Duration
 		want         bool
-	}{{20, 20, order}, {20, 19, pages}, {20, 20, pages}, {20, 21, order}, {20, 19, pages}, {18, 19, order}} {
-		if timed := run(&c, farPeriod, map[bool]time.Duration{order: step.order, pages: step.pages}); timed != 2*farPairs {
+	}{
+		{20, 20, order}, {20, 19, pages}, {20, 20, pages},
+		{20, 21, order}, {20, 19, pages}, {18, 19, order},
+	} {
+		took := map[bool]time.Duration{order: step.order, pages: step.pages}
+		if timed := run(&c, farPeriod, took); timed != 2*farPairs {
 			t.Errorf("%+v: %d calls of %d were timed, want %d", step, timed, farPeriod, 2*farPairs)
 		}
 		if c.pages != step.want {

@@ -21,7 +21,7 @@ type kernels struct {
 	// of each row, rows being stride bytes apart. nil means that Go code does it.
 	arrangeScales func(dst, src *byte, stride, blocks int)
 	tiles         *tileKernels // nil: the processor has no matrix unit
-	far           farCodes     // in order; not 0 if one row of int8 is multiplied as panelArgs.far says
+	far           farCodes     // in order, for kernels of one row of int8; no step: they take none
 	// rate is about how many products one thread computes in a nanosecond. It serves to estimate an
 	// operation's time.
 	rate int

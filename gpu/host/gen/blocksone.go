@@ -37,7 +37,8 @@ const (
 func (g *generator) oneWhole(f base.Func) {
 	a := pointer("a")
 	field := fieldsOf(a)
-	s := &splitter{generator: g, block: f.Coding.Block(), src: field(rowW), name: f.Name, pages: Mem{Base: a, Disp: rowPages}}
+	s := &splitter{generator: g, block: f.Coding.Block(), src: field(rowW), name: f.Name}
+	s.pages = Mem{Base: a, Disp: rowPages}
 	s.mask = g.keep(g.bytes(15))
 	s.constants()
 	if g.wideCodes {
