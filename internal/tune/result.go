@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/moeflux/moeflux-actor/internal/bench"
@@ -86,7 +87,8 @@ func (f *Findings) Chosen() tuned.Settings {
 type TooShortError struct{ Given, Needed float64 } // seconds
 
 func (e *TooShortError) Error() string {
-	return fmt.Sprintf("%.0f s are too few to compare anything on this machine, about %.0f s are needed; nothing is saved, and what was kept before stays", e.Given, e.Needed)
+	enough := max(math.Ceil(e.Needed), math.Floor(e.Given)+1)
+	return fmt.Sprintf("%.0f s are too few to compare anything on this machine, about %.0f s are needed; nothing is saved, and what was kept before stays", e.Given, enough)
 }
 
 // Err returns a *TooShortError if there was too little time.
