@@ -136,8 +136,10 @@ func TestPanelArgs(t *testing.T) {
 		{"biases", unsafe.Offsetof(a.biases), 24}, {"sStep", unsafe.Offsetof(a.sStep), 32}, {"cols", unsafe.Offsetof(a.cols), 40},
 		{"group", unsafe.Offsetof(a.group), 48}, {"groupBytes", unsafe.Offsetof(a.groupBytes), 56},
 		{"yStep", unsafe.Offsetof(a.yStep), 64}, {"x", unsafe.Offsetof(a.x), 80}, {"y", unsafe.Offsetof(a.y), 128},
-		{"far.mask", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.mask), 176}, {"far.shift", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.shift), 184},
-		{"far.ahead", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.ahead), 192}, {"far.step", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.step), 200},
+		{"far.mask", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.mask), 176},
+		{"far.shift", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.shift), 184},
+		{"far.ahead", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.ahead), 192},
+		{"far.step", unsafe.Offsetof(a.far) + unsafe.Offsetof(a.far.step), 200},
 	} {
 		if f.got != f.want {
 			t.Errorf("%s is at %d, the generator has %d", f.name, f.got, f.want)

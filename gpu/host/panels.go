@@ -119,7 +119,9 @@ func (k *kernels) mulPanels(s *panelScratch, w *matrix, p0, p1 int, in, out *row
 }
 
 // mulRow is mulPanels for one row held as int8, by a kernel that prefetches far ahead.
-func (k *kernels) mulRow(s *panelScratch, table []panelKernel, w *matrix, p0, p1 int, in, out *rowList, i int) {
+func (k *kernels) mulRow(
+	s *panelScratch, table []panelKernel, w *matrix, p0, p1 int, in, out *rowList, i int,
+) {
 	bytes := 0 // where panels are arranged from rows, there is nothing to fetch
 	if w.format.Layout == quant.Panels {
 		bytes = w.format.WeightBytes(panelRows*(p1-p0), w.cols)

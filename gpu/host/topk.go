@@ -57,8 +57,11 @@ func (b *rowFloor) reset() { b.bits.Store(math.Float32bits(float32(math.Inf(-1))
 
 // raise raises it to v, unless it is higher or v is NaN.
 func (b *rowFloor) raise(v float32) {
-	for old := b.bits.Load(); v > math.Float32frombits(old) && !b.bits.CompareAndSwap(old, math.Float32bits(v)); {
-		old = b.bits.Load()
+	for {
+		old := b.bits.Load()
+		if !(v > math.Float32frombits(old)) || b.bits.CompareAndSwap(old, math.Float32bits(v)) {
+			return
+		}
 	}
 }
 

@@ -21,10 +21,10 @@ func TestTopKTies(t *testing.T) {
 	}
 	for _, threads := range []int{1, 2, 3} {
 		d := openConfig(t, Config{Threads: threads})
-		x, values, indices, stats := benchFloats(t, d, rows*vocab), benchFloats(t, d, rows*k), benchFloats(t, d, rows*k), benchFloats(t, d, rows*2)
-		copy(floatsAt(x, rows*vocab), logits)
+		op := topKOf(t, d, rows, vocab, k)
+		copy(floatsAt(op.Logits, rows*vocab), logits)
 		var c gpu.Commands
-		gpu.Encode(&c, gpu.TopK{Logits: x, Values: values, Indices: indices, Stats: stats, Rows: rows, Vocab: vocab, K: k})
+		gpu.Encode(&c, op)
 		for try := range 20 {
 			if err := d.Run(&c); err != nil {
 				t.Fatal(err)
@@ -36,11 +36,20 @@ func TestTopKTies(t *testing.T) {
 				}
 				of := logits[r*vocab:][:vocab]
 				slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(of[b], of[a]) })
-				if got := intsAt(indices, rows*k)[r*k:][:k]; !slices.Equal(got, order[:k]) {
+				if got := intsAt(op.Indices, rows*k)[r*k:][:k]; !slices.Equal(got, order[:k]) {
 					t.Fatalf("%d threads, try %d, row %d: %v, want %v", threads, try, r, got, order[:k])
 				}
 			}
 		}
+	}
+}
+
+// topKOf returns an operation with memory of its own.
+func topKOf(tb testing.TB, d *Device, rows, vocab, k int) gpu.TopK {
+	memory := func(n int) gpu.View { return benchFloats(tb, d, n) }
+	return gpu.TopK{
+		Logits: memory(rows * vocab), Values: memory(rows * k), Indices: memory(rows * k), Stats: memory(rows * 2),
+		Rows: rows, Vocab: vocab, K: k,
 	}
 }
 
@@ -52,12 +61,12 @@ func BenchmarkTopK(b *testing.B) {
 			b.Run(fmt.Sprintf("rows=%d/threads=%d", rows, threads), func(b *testing.B) {
 				d := openConfig(b, Config{Threads: threads})
 				rng := rand.New(rand.NewPCG(1, 2))
-				x := benchFloats(b, d, rows*vocab)
-				for i, f := 0, floatsAt(x, rows*vocab); i < len(f); i++ {
+				op := topKOf(b, d, rows, vocab, k)
+				for i, f := 0, floatsAt(op.Logits, rows*vocab); i < len(f); i++ {
 					f[i] = float32(rng.NormFloat64())
 				}
 				var c gpu.Commands
-				gpu.Encode(&c, gpu.TopK{Logits: x, Values: benchFloats(b, d, rows*k), Indices: benchFloats(b, d, rows*k), Stats: benchFloats(b, d, rows*2), Rows: rows, Vocab: vocab, K: k})
+				gpu.Encode(&c, op)
 				b.ReportMetric(bestOf(b, d, &c)*1e6/float64(rows), "best-us/row")
 			})
 		}

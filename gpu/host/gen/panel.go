@@ -71,7 +71,7 @@ type product struct {
 	x                     []reg.Register
 	at, groupEnd          reg.Register // inputs
 	scaleAt               reg.Register // of an int8 row's scales, in bytes from its beginning
-	far, farStep          reg.Register // codes to prefetch far ahead, and how far from iteration to iteration
+	far, farStep          reg.Register // what to prefetch far ahead, and its step
 	table, mask           reg.VecVirtual
 	scale, bias           []reg.VecVirtual
 	total                 [][]reg.VecVirtual // by vector and row; nil: in Y
