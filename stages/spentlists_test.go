@@ -73,7 +73,8 @@ func TestSpentEmpties(t *testing.T) {
 		}
 	}
 	if lists := lists(); n != len(lists) {
-		t.Errorf("%d kinds are used again, want the %d of Spent, each with a spend: %v", n, len(lists), lists)
+		t.Errorf("%d kinds are used again, want the %d of Spent, each with a spend: %v",
+			n, len(lists), lists)
 	}
 }
 

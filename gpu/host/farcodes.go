@@ -43,6 +43,7 @@ type farChoice struct {
 	calls int  // since the last trial began, whose calls are the first
 	wins  int  // of what is not used, in the trial
 	bytes int  // of the pair under way
+	anew  int  // how often a pair of the trial has begun anew
 	took  time.Duration
 }
 
@@ -50,6 +51,7 @@ const (
 	farLeast  = 32 << 10 // bytes of a call that is worth timing
 	farPairs  = 32       // of a trial
 	farWins   = 24       // that change the choice: equals win as many once in 300 trials
+	farAnew   = 128      // pairs that begin anew, which end a trial: neighbours differ in size
 	farPeriod = 1 << 13  // calls from trial to trial, some hundredths of a second or more
 )
 
@@ -72,13 +74,17 @@ func (c *farChoice) begin(bytes int) (pages, timed bool) {
 	case bytes < farLeast:
 		return c.pages, false
 	case c.calls == farPeriod:
-		c.calls, c.wins = 0, 0
+		c.calls, c.wins, c.anew = 0, 0, 0
 	case c.calls >= 2*farPairs:
 		c.calls++
 		return c.pages, false
 	}
 	if c.calls%2 == 1 && bytes != c.bytes {
 		c.calls-- // it begins the pair anew
+		if c.anew++; c.anew == farAnew {
+			c.calls = 2 * farPairs
+			return c.pages, false
+		}
 	}
 	c.bytes = bytes
 	return c.pages != c.other(), true

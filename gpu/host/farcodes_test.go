@@ -78,6 +78,24 @@ func TestFarChoice(t *testing.T) {
 	}
 }
 
+// TestFarChoiceAlternating: calls whose sizes alternate make no pairs, and the trial ends.
+func TestFarChoiceAlternating(t *testing.T) {
+	var c farChoice
+	timed := 0
+	for i := range farPeriod {
+		pages, look := c.begin((1 + i%2) * farLeast)
+		if look {
+			c.end(1)
+			timed++
+		} else if pages {
+			t.Fatalf("call %d goes by pages, which nothing has chosen", i)
+		}
+	}
+	if timed != farAnew {
+		t.Errorf("%d calls were timed, want %d", timed, farAnew)
+	}
+}
+
 // TestFarChoicePairs: small calls are not timed, and a pair whose second call has another size
 // begins anew.
 func TestFarChoicePairs(t *testing.T) {

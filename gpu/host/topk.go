@@ -118,10 +118,7 @@ func (x *executor) runTopK(o *gpu.TopK) {
 	grow(&t.best, all*o.K)
 	grow(&t.n, all)
 	grow(&t.stats, 2*all)
-	if len(t.floors) < o.Rows {
-		t.floors = make([]rowFloor, o.Rows)
-	}
-	for i := range t.floors[:o.Rows] {
+	for i := range grow(&t.floors, o.Rows) {
 		t.floors[i].reset()
 	}
 	t.best, t.n, t.stats = t.best[:cap(t.best)], t.n[:cap(t.n)], t.stats[:cap(t.stats)]

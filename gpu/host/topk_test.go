@@ -48,8 +48,8 @@ func TestTopKTies(t *testing.T) {
 func topKOf(tb testing.TB, d *Device, rows, vocab, k int) gpu.TopK {
 	memory := func(n int) gpu.View { return benchFloats(tb, d, n) }
 	return gpu.TopK{
-		Logits: memory(rows * vocab), Values: memory(rows * k), Indices: memory(rows * k), Stats: memory(rows * 2),
-		Rows: rows, Vocab: vocab, K: k,
+		Logits: memory(rows * vocab), Values: memory(rows * k), Indices: memory(rows * k),
+		Stats: memory(rows * 2), Rows: rows, Vocab: vocab, K: k,
 	}
 }
 

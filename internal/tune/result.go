@@ -88,8 +88,8 @@ type TooShortError struct{ Given, Needed float64 } // seconds
 
 func (e *TooShortError) Error() string {
 	enough := max(math.Ceil(e.Needed), math.Floor(e.Given)+1)
-	return fmt.Sprintf("%.0f s are too few to compare anything on this machine, about %.0f s are needed; "+
-		"nothing is saved, and what was kept before stays", e.Given, enough)
+	return fmt.Sprintf("%.0f s are too few to compare anything on this machine, "+
+		"about %.0f s are needed; nothing is saved, and what was kept before stays", e.Given, enough)
 }
 
 // Err returns a *TooShortError if there was too little time.
