@@ -43,8 +43,10 @@ struct AttentionParams {
   uint kv_dim;    // channels of a position's keys
   uint v_dim;     // and of its values
   uint kv_group;  // of them share a scale, with KV8
-  uint per;    // chunks of a part: 1, or SPAN
-  uint parts;  // most that a row of the launch has
+  uint per;       // chunks of a part: 1, or SPAN
+  uint parts;     // most that a row of the launch has
+  uint together;  // parts that a threadgroup makes one after the other
+  uint groups;    // threadgroups of a row: parts by together
   uint window;         // positions that a row attends to at most
   float scale;
   float value_scale;   // of what a row gives
@@ -57,6 +59,55 @@ struct AttentionParams {
 
 // The first position that a row at a position attends to.
 inline uint first_of(uint pos, constant AttentionParams& p) { return pos >= p.window ? pos + 1u - p.window : 0u; }
+
+// Positions that follow one another, as the threads of a threadgroup look at them together.
+struct Place {
+  uint first;  // position
+  uint low;    // the first position that may be looked at
+  uint last;   // the last one that there is
+  uint page0;  // position of the first slot of its first page
+  device const uchar* page;
+  bool one;    // all positions that are read lie in that page
+};
+// The place of n positions.
+inline Place place_of(device const Page* table, uint first, uint n, uint low, uint last,
+    uint page_rows) {
+  const uint page = first / page_rows;
+  Place b;
+  b.first = first;
+  b.low = low;
+  b.last = last;
+  b.page0 = page * page_rows;
+  b.page = table[page].at;
+  b.one = min(first + n - 1u, last) - b.page0 < page_rows;
+  return b;
+}
+// Position i of the place, or low or last if it lies before or after these.
+inline uint position_of(thread const Place& b, uint i) {
+  return max(min(b.first + i, b.last), b.low);
+}
+
+// A position's keys or values of all heads.
+struct Vectors {
+  device const uchar* part;
+  uint slot;
+};
+inline Vectors vectors_in(device const uchar* page, uint slot, ulong part, uint dim) {
+  Vectors v;
+  v.part = page + part;
+  v.slot = slot;
+#if !KV8
+  v.part += ulong(slot) * (4u * dim);
+  v.slot = 0u;
+#endif
+  return v;
+}
+inline Vectors vectors_of(thread const Place& b, device const Page* table, uint page_rows,
+    ulong part, uint dim, uint i) {
+  const uint at = position_of(b, i);
+  if (b.one) return vectors_in(b.page, at - b.page0, part, dim);
+  return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
+}
 
 // 4 channels of keys or values as they were loaded: nothing waits for a load before they are
 // widened.

@@ -65,54 +65,6 @@ inline uint row_of_query(uint quad, uint i) {
 #endif
 }
 
-// What the threads of a tile share for one block.
-struct BlockPlace {
-  uint first;  // position
-  uint low;    // the first position that may be looked at
-  uint last;   // the last one that there is
-  uint page0;  // position of the first slot of its first page
-  device const uchar* page;
-  bool one;    // all positions that are read lie in that page
-};
-inline BlockPlace place_of(device const Page* table, uint first, uint low, uint last,
-    uint page_rows) {
-  const uint page = first / page_rows;
-  BlockPlace b;
-  b.first = first;
-  b.low = low;
-  b.last = last;
-  b.page0 = page * page_rows;
-  b.page = table[page].at;
-  b.one = min(first + BLOCK - 1u, last) / page_rows == page;
-  return b;
-}
-// Position i of the block, or low or last if it lies before or after these.
-inline uint position_of(thread const BlockPlace& b, uint i) {
-  return max(min(b.first + i, b.last), b.low);
-}
-
-// A position's keys or values of all heads.
-struct Vectors {
-  device const uchar* part;
-  uint slot;
-};
-inline Vectors vectors_in(device const uchar* page, uint slot, ulong part, uint dim) {
-  Vectors v;
-  v.part = page + part;
-  v.slot = slot;
-#if !KV8
-  v.part += ulong(slot) * (4u * dim);
-  v.slot = 0u;
-#endif
-  return v;
-}
-inline Vectors vectors_of(thread const BlockPlace& b, device const Page* table, uint page_rows,
-    ulong part, uint dim, uint i) {
-  const uint at = position_of(b, i);
-  if (b.one) return vectors_in(b.page, at - b.page0, part, dim);
-  return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
-}
-
 // A quad that a thread brings to a piece of n keys or queries: of which of them it is, which of the
 // piece's lanes adds it up (one of LANES, not a thread), and which of that lane's quads it is. The
 // quads of neighbouring threads lie side by side.
@@ -153,7 +105,7 @@ inline void load_keys(thread const Vectors* from, constant AttentionParams& p, u
   }
 }
 // Finds the keys of a block that a thread brings, and loads those of its first piece.
-inline void begin_keys(thread const BlockPlace& b, device const Page* table,
+inline void begin_keys(thread const Place& b, device const Page* table,
     constant AttentionParams& p, uint page_rows, uint channel, uint tid,
     thread Vectors* from, thread Quad* k) {
 #pragma unroll
@@ -162,7 +114,7 @@ inline void begin_keys(thread const BlockPlace& b, device const Page* table,
   }
   load_keys(from, p, page_rows, channel, 0u, tid, k);
 }
-inline void load_values(thread const BlockPlace& b, device const Page* table,
+inline void load_values(thread const Place& b, device const Page* table,
     constant AttentionParams& p, uint page_rows, uint channel, uint j0,
     uint tid, thread Quad* v) {
   const uint c = channel + 4u * (tid % VALUE_QUADS), j = j0 + tid / VALUE_QUADS;
@@ -303,10 +255,10 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
   }
   Quad next[KEY_ITEMS];  // of keys or values
   uint first = max(span0, low / BLOCK * BLOCK);
-  BlockPlace b;
+  Place b;
   Vectors keys[KEY_PLACES];
   if (first < end) {
-    b = place_of(table, first, low, last, page_rows);
+    b = place_of(table, first, BLOCK, low, last, page_rows);
     begin_keys(b, table, p, page_rows, channel, tid, keys, next);
   }
   for (; first < end; first += BLOCK) {
@@ -392,7 +344,7 @@ kernel void attention_tiles(device const float* q [[buffer(0)]],
         if (j0 + VALUE_PIECE < seen) {
           load_values(b, table, p, page_rows, channel, j0 + VALUE_PIECE, tid, next);
         } else if (first + BLOCK < end) {
-          b = place_of(table, first + BLOCK, low, last, page_rows);
+          b = place_of(table, first + BLOCK, BLOCK, low, last, page_rows);
           begin_keys(b, table, p, page_rows, channel, tid, keys, next);
         }
         threadgroup const float4* w = s + j0 * ROW_Q + result_q;

@@ -63,7 +63,9 @@ func TestRoundedAligned(t *testing.T) {
 
 func TestSmall(t *testing.T) {
 	t.Setenv(testenv.Thorough, "1")
-	gputest.RunRoundedAligned(t, openSmall(t, false), 1, func(quant.Format) bool { return false })
+	d := openSmall(t, false)
+	gputest.RunRoundedAligned(t, d, 1, func(quant.Format) bool { return false })
+	gputest.RunAttention(t, d, 1)
 }
 
 func openSmall(t *testing.T, rounded bool) gpu.Device {

@@ -144,6 +144,12 @@ func TestOverridesOfOtherDevices(t *testing.T) {
 	}
 }
 
+// A GPU with one processor runs few threadgroups at once, so each takes several chunks of
+// positions.
+func TestAttentionOfSmallDevices(t *testing.T) {
+	gputest.RunAttention(t, openOverriding(t, Shuffled, false, 1), 3)
+}
+
 // What a threadgroup of a staged product has fits into its memory, however long groups are.
 func TestStagedProductsFit(t *testing.T) {
 	b := overriding{Backend: backend(t, Shuffled)}
@@ -155,7 +161,8 @@ func TestStagedProductsFit(t *testing.T) {
 	for _, group := range []int{128, 64, 32}[:testenv.Rounds(1, 1, 3)] {
 		for _, name := range []string{"limbs_experts", "limbs_matmul"} {
 			text := fmt.Sprintf("#define BITS 4\n#define GROUP %d\n#define LAYOUT 1\n#define WIDE 1\n#define ROUNDED 0\n#define INPUTS 2048\n#define XROWS %d\n#define TILES 2\n#define STAGED 1\n#define SPLIT 1\n"+
-				"#define PARTS 1\n#define GATED 1\n#define BIASED 0\n#define CLAMPED 0\n#define WHICH 0\n", group, map[string]int{"limbs_experts": 48, "limbs_matmul": 32}[name])
+				"#define PARTS 1\n#define GATED 1\n#define BIASED 0\n#define CLAMPED 0\n#define WHICH 0\n#define SETTLED 0\n",
+				group, map[string]int{"limbs_experts": 48, "limbs_matmul": 32}[name])
 			if _, err := b.CompileOwn(launch.Kernel{Name: name, Defines: text}); err != nil {
 				t.Errorf("%s with groups of %d: %v", name, group, err)
 			}

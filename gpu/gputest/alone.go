@@ -30,31 +30,32 @@ func choose(data []float32, rows []int) []float32 {
 	return some
 }
 
-// testAlone computes rows alone, by threes and all together: the bits must not change.
+// testAlone tests a part of the cases.
 func testAlone(t *testing.T, d gpu.Device, cases []aloneCase, oneIn int, begin beginner) {
+	for _, c := range cases {
+		if testenv.Share(t, c.name, testenv.Rounds(4, max(3, oneIn), 1)) {
+			t.Run(c.name, func(t *testing.T) { c.test(t, d, begin) })
+		}
+	}
+}
+
+// test computes rows alone, by threes and all together: the bits must not change.
+func (c *aloneCase) test(t *testing.T, d gpu.Device, begin beginner) {
 	all := make([]int, company)
 	for i := range all {
 		all[i] = i
 	}
-	subsets := [][]int{{0}, {17}, {63}, {5, 6, 7}, {63, 2, 31}, all[:62], {9, 8}}
-	for _, c := range cases {
-		if !testenv.Share(t, c.name, testenv.Rounds(4, max(3, oneIn), 1)) {
-			continue
+	compute := func(rows []int) []float32 {
+		s := begin(t, d, c.name)
+		y := c.build(s, rows)
+		s.run()
+		return y.floats()
+	}
+	together := compute(all)
+	for _, rows := range [][]int{{0}, {17}, {63}, {5, 6, 7}, {63, 2, 31}, all[:62], {9, 8}} {
+		if err := numcmp.Equal(compute(rows), choose(together, rows)); err != nil {
+			t.Errorf("rows %v differ from the same rows among %d: %v", rows, company, err)
 		}
-		t.Run(c.name, func(t *testing.T) {
-			compute := func(rows []int) []float32 {
-				s := begin(t, d, c.name)
-				y := c.build(s, rows)
-				s.run()
-				return y.floats()
-			}
-			together := compute(all)
-			for _, rows := range subsets {
-				if err := numcmp.Equal(compute(rows), choose(together, rows)); err != nil {
-					t.Errorf("rows %v differ from the same rows among %d: %v", rows, company, err)
-				}
-			}
-		})
 	}
 }
 

@@ -64,6 +64,20 @@ func RunAligned(t *testing.T, d gpu.Device, oneIn int) {
 	t.Run("alone", func(t *testing.T) { testAlone(t, d, aloneCases(), oneIn, newAligned) })
 }
 
+// RunAttention runs the cases of attention alone, for a device that cuts it in another way.
+func RunAttention(t *testing.T, d gpu.Device, oneIn int) {
+	isAttention := func(name string) bool {
+		return strings.HasPrefix(name, "attention") || strings.HasPrefix(name, "valuedim")
+	}
+	all := slices.DeleteFunc(cases(), func(c testCase) bool { return !isAttention(c.name) })
+	runCases(t, d, all, oneIn, newAligned)
+	for _, c := range aloneCases() {
+		if isAttention(c.name) {
+			t.Run("alone/"+c.name, func(t *testing.T) { c.test(t, d, newAligned) })
+		}
+	}
+}
+
 func runCases(t *testing.T, d gpu.Device, all []testCase, oneIn int, begin beginner) {
 	for _, c := range taken(t, all, oneIn) {
 		t.Run(c.name, func(t *testing.T) { c.run(begin(t, d, c.name)) })

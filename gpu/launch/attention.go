@@ -13,19 +13,19 @@ type attentionRow struct{ row, pos, pages, pageRows uint32 }
 type attentionTile struct{ entry, rows uint32 }
 
 type attentionParams struct {
-	heads, group, blocks, qRow, qHead, kvDim, vDim, kvGroup, per, parts, window uint32
-	scale, valueScale                                                           float32
-	sinks, budget, block                                                        uint32
+	heads, group, blocks, qRow, qHead, kvDim, vDim, kvGroup uint32
+	per, parts, together, groups, window                    uint32
+	scale, valueScale                                       float32
+	sinks, budget, block                                    uint32
 	// bytes from a page's beginning
 	keys, values uint64
 }
 
 // Positions are added in chunks, and chunks in spans: see cache.metal.
 const (
-	attentionChunk   = 32
-	attentionSpan    = 16  // chunks
-	attentionThreads = 256 // of a threadgroup
-	mergedChannels   = 128
+	attentionChunk = 32
+	attentionSpan  = 16 // chunks
+	mergedChannels = 128
 	// With more spans than this each span of a row is a threadgroup, however few threadgroups that
 	// makes, see limits.
 	mostSpans = 24
@@ -47,7 +47,7 @@ func (x *encoder) attend(op gpu.Op, o *gpu.Attention, q, y place, at int) {
 	valueDim := or(o.ValueDim, o.HeadDim)
 	a := attending{encoder: x, op: op, Attention: o, q: q, y: y, at: at, valueDim: valueDim, format: cacheFormat(o), keysOnly: latent}
 	a.set, a.pages = x.pages.find(o.Segments, o.Cache.PageRows)
-	a.wide = widePages(o, valueDim, a.set)
+	a.wide = widePages(o, valueDim, a.set) && a.wideQueries()
 	few, many := a.rows()
 	a.wantLimbs(len(few) + len(many))
 	a.few(few)
@@ -63,7 +63,7 @@ type attending struct {
 	q, y     place
 	at       int // scratch memory below is in use
 	valueDim int
-	wide     bool
+	wide     bool // 4 channels of the cache and of the queries can be loaded at once
 	format   int  // KV8
 	keysOnly bool // keys are the values, too
 	set      *pageSet
@@ -108,10 +108,15 @@ func cacheFormat(o *gpu.Attention) int {
 	return 1
 }
 
+// wideQueries reports whether 4 channels of the queries can be loaded at once.
+func (a *attending) wideQueries() bool {
+	return a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
+}
+
 // tileable reports whether there is a kernel for tiles of rows.
 func (a *attending) tileable() bool {
-	return a.wide && a.ValueDim == 0 && a.Budget == 0 && a.Cache.VDim == 0 && (a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256) &&
-		a.q.aligned16() && a.QRowStride%4 == 0 && (a.QHeadStride%4 == 0 || a.Heads == 1)
+	return a.wide && a.ValueDim == 0 && a.Budget == 0 && a.Cache.VDim == 0 &&
+		(a.HeadDim == 64 || a.HeadDim == 128 || a.HeadDim == 256)
 }
 
 // tileThreads is the threads of a tile, see prefill.metal.
@@ -120,6 +125,14 @@ func (a *attending) tileThreads() int {
 		return 256
 	}
 	return 128
+}
+
+// fewThreads is the threads that have a part of a row, see attention.metal.
+func (a *attending) fewThreads() int {
+	if a.HeadDim <= 128 && a.valueDim <= 128 {
+		return 128
+	}
+	return 256
 }
 
 // params are those of a launch whose rows have at most parts parts of per chunks, with heads query
@@ -140,7 +153,8 @@ func (a *attending) params(heads, per, parts int) attentionParams {
 		valueScale = 1
 	}
 	return attentionParams{uint32(a.Heads), uint32(group), uint32(ceil(group, heads)), uint32(a.QRowStride), uint32(a.QHeadStride),
-		uint32(kv.Dim), uint32(or(kv.VDim, kv.Dim)), uint32(kv.Group), uint32(per), uint32(parts), window, a.Scale, valueScale,
+		uint32(kv.Dim), uint32(or(kv.VDim, kv.Dim)), uint32(kv.Group),
+		uint32(per), uint32(parts), 1, uint32(parts), window, a.Scale, valueScale,
 		uint32(flag(!a.Sinks.IsZero())), uint32(a.Budget), uint32(a.Block), keys, values}
 }
 
@@ -201,6 +215,18 @@ func (a *attending) fewSpans(rows []attentionRow, parts, each int) bool {
 	return all*each < enough*attentionSpan && len(rows)*most <= 2*all
 }
 
+// groupsOf returns how many threadgroups the chunks of a row are divided among. If there are more
+// than twice as many chunks as threadgroups run at once, each takes several, so that all run at
+// once.
+func (a *attending) groupsOf(rows []attentionRow, parts, each int) int {
+	all, _ := a.chunksOf(rows)
+	threads := all * each * a.fewThreads()
+	if threads <= 2*a.d.limits.attending {
+		return parts
+	}
+	return ceil(parts, ceil(threads, a.d.limits.attending))
+}
+
 // spansOf returns over how many spans, at most, the rows of a tile look.
 func (a *attending) spansOf(rows []attentionRow, tiles []attentionTile) int {
 	const size = attentionChunk * attentionSpan
@@ -242,6 +268,10 @@ func (a *attending) few(rows []attentionRow) {
 		heads /= 2
 	}
 	p := a.params(heads, per, parts)
+	if per == 1 {
+		groups := a.groupsOf(rows, parts, each())
+		p.groups, p.together = uint32(groups), uint32(ceil(parts, groups))
+	}
 	together := len(rows)
 	if parts > 1 {
 		together = min(together, max(1, maxParts/(parts*a.Heads*a.valueDim)))
@@ -257,7 +287,7 @@ func (a *attending) few(rows []attentionRow) {
 		a.places(a.y, sums, ml, a.sinks())
 		a.views(a.Chosen)
 		constants(a.encoder, p)
-		a.end(attentionThreads, n*parts, a.KVHeads*int(p.blocks))
+		a.end(a.fewThreads(), n*int(p.groups), a.KVHeads*int(p.blocks))
 		a.merge(list, n, p, sums, ml)
 	}
 }

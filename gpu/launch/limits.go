@@ -20,6 +20,9 @@ type limits struct {
 	// fewGroups: with fewer threadgroups than this processors stay idle, so fewer heads share the
 	// reading of keys and values.
 	fewGroups int
+	// attending: so many threads of attention run at once. With twice as many chunks as fill them
+	// a threadgroup takes several, one after the other.
+	attending int
 	// wideTiles: with more tiles of matrices than this a warp has two, which share the limbs.
 	wideTiles int
 	// stagedTiles: with more tiles of matrices times 32 rows than this there are enough
@@ -33,7 +36,8 @@ type limits struct {
 // limitsOf returns the limits of a GPU with n processors: they grow with it.
 func limitsOf(n int) limits {
 	of := func(measured int) int { return max(1, (measured*n+measuredProcessors/2)/measuredProcessors) }
-	return limits{enoughSpans: of(224), fewGroups: of(112), wideTiles: of(400), stagedTiles: of(1056), expertWarps: of(2112)}
+	return limits{enoughSpans: of(224), fewGroups: of(112), attending: of(67584), wideTiles: of(400),
+		stagedTiles: of(1056), expertWarps: of(2112)}
 }
 
 // limitsFor returns the limits of a back end's device.

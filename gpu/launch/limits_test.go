@@ -14,13 +14,13 @@ func TestLimits(t *testing.T) {
 		processors int
 		want       limits
 	}{
-		{1, limits{2, 1, 3, 8, 16}},
-		{82, limits{139, 70, 248, 656, 1312}},    // an RTX 3090
-		{108, limits{183, 92, 327, 864, 1728}},   // an A100
-		{128, limits{217, 109, 388, 1024, 2048}}, // an RTX 4090
-		{132, limits{224, 112, 400, 1056, 2112}}, // an H200
-		{148, limits{251, 126, 448, 1184, 2368}}, // a B200
-		{170, limits{288, 144, 515, 1360, 2720}}, // an RTX 5090
+		{1, limits{2, 1, 512, 3, 8, 16}},
+		{82, limits{139, 70, 41984, 248, 656, 1312}},    // an RTX 3090
+		{108, limits{183, 92, 55296, 327, 864, 1728}},   // an A100
+		{128, limits{217, 109, 65536, 388, 1024, 2048}}, // an RTX 4090
+		{132, limits{224, 112, 67584, 400, 1056, 2112}}, // an H200
+		{148, limits{251, 126, 75776, 448, 1184, 2368}}, // a B200
+		{170, limits{288, 144, 87040, 515, 1360, 2720}}, // an RTX 5090
 	} {
 		if got := limitsOf(c.processors); got != c.want {
 			t.Errorf("%d processors: %v, want %v", c.processors, got, c.want)
@@ -66,10 +66,11 @@ func TestLaunchesOfSizes(t *testing.T) {
 		// 39 of 8 and one of 6,000
 		one, forty, more, uneven [3]int
 	}{
-		// chunks: 16 of a row, of 4 key-value heads in 2 blocks
-		{132, "2", [3]int{16, 8, 1}, [3]int{640, 4, 1}, [3]int{680, 4, 1}, [3]int{480, 4, 1}},
+		// Chunks: 16 of a row, of 4 key-value heads in 2 blocks. With 40 rows 4 or 5 are a
+		// threadgroup's, for 528 or 680 of them run at once.
+		{132, "2", [3]int{16, 8, 1}, [3]int{160, 4, 1}, [3]int{120, 4, 1}, [3]int{480, 4, 1}},
 		{60, "2", [3]int{16, 4, 1}, [3]int{40, 4, 1}, [3]int{80, 4, 1}, [3]int{480, 4, 1}},
-		{170, "1", [3]int{16, 16, 1}, [3]int{640, 4, 1}, [3]int{680, 4, 1}, [3]int{480, 4, 1}},
+		{170, "1", [3]int{16, 16, 1}, [3]int{160, 4, 1}, [3]int{200, 4, 1}, [3]int{480, 4, 1}},
 	} {
 		f := &fake{limbs: true, processors: c.processors}
 		d := openFake(t, f)
