@@ -145,6 +145,9 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
     slot = r.slot;
     page_rows = r.page_rows;
   }
+  // A token reads more than a cache holds before it comes here again.
+  PREFETCH(s.w + min(4u * lane, max(s.norm, 1u) - 1u));
+  PREFETCH(s.turns + ulong(row) * s.pairs * 2u + min(4u * lane, max(2u * s.pairs, 1u) - 1u));
   WAIT_PREREQUISITES
   float2 turns[PAIRS];
   load_turns(s, row, lane, turns);

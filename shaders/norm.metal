@@ -27,6 +27,9 @@ kernel void rms_norm(device float* x [[buffer(0)]],
                      uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
   const uint at = (group * sgs + sg) / TEAM, v = min(at, p.vectors - 1u), member = sg % TEAM * 32u + lane;
+  LAUNCH_DEPENDENTS
+  prefetch_weights(w, member, p.dim);
+  WAIT_PREREQUISITES
   float4 in[QUADS], weights[QUADS];
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) in[q] = load_quad(x + ulong(v) * p.x_stride, quad_at(q, member), p.dim);
@@ -53,6 +56,9 @@ kernel void add_norm(device float* a [[buffer(0)]],
                      uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
   const uint at = (group * sgs + sg) / TEAM, v = min(at, p.vectors - 1u), member = sg % TEAM * 32u + lane;
+  LAUNCH_DEPENDENTS
+  prefetch_weights(w, member, p.dim);
+  WAIT_PREREQUISITES
   const ulong row = ulong(v) * p.dim;
   float4 sum[QUADS], weights[QUADS];
 #pragma unroll
@@ -76,6 +82,7 @@ struct CombineNormParams {
   uint y_stride;  // floats from row to row
   float eps;
 };
+#define ROUND (QUADS == 1 ? 8 : QUADS == 2 ? 4 : 1)  // experts whose results are loaded together
 // z = combine's result, see elements.metal, and the norm of z. z is dense.
 [[max_total_threads_per_threadgroup(1024)]]
 kernel void combine_norm(device const float* routed [[buffer(0)]],
@@ -97,6 +104,9 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
                          uint sgs [[simdgroups_per_threadgroup]]) {
   threadgroup float part[TEAM];
   const uint at = (group * sgs + sg) / TEAM, v = min(at, p.rows - 1u), member = sg % TEAM * 32u + lane;
+  LAUNCH_DEPENDENTS
+  prefetch_weights(w, member, p.dim);
+  WAIT_PREREQUISITES
   const ulong row = ulong(v) * p.dim;
   float4 sum[QUADS], rest[QUADS], weights[QUADS];
 #pragma unroll
@@ -105,12 +115,31 @@ kernel void combine_norm(device const float* routed [[buffer(0)]],
     rest[q] = load_quad(residual + row, quad_at(q, member), p.dim);
   }
   load_weights(w, member, p.dim, weights);
-#pragma unroll 4
-  for (uint k = 0; k < p.top_k; k++) {
-    const ulong pair = ulong(v) * p.top_k + k;
-    const float4 weight = float4(picks[pair]);
+  device const float* experts = routed + ulong(v) * p.top_k * p.dim;
+  device const float* weights_of = picks + ulong(v) * p.top_k;
+  // All loads of a round are under way together. The branches keep compilers from moving them to
+  // where they are used.
+  for (uint first = 0; first < p.top_k; first += ROUND) {
+    float weight[ROUND];
+    float4 expert[ROUND * QUADS];
 #pragma unroll
-    for (uint q = 0; q < QUADS; q++) sum[q] = fma(weight, load_quad(routed + pair * p.dim, quad_at(q, member), p.dim), sum[q]);
+    for (uint k = 0; k < ROUND; k++) {
+      const uint at = min(first + k, p.top_k - 1u);
+      weight[k] = weights_of[at];
+#pragma unroll
+      for (uint q = 0; q < QUADS; q++) {
+        expert[k * QUADS + q] = load_quad(experts + at * p.dim, quad_at(q, member), p.dim);
+      }
+    }
+#pragma unroll
+    for (uint k = 0; k < ROUND; k++) {
+      if (first + k < p.top_k) {
+#pragma unroll
+        for (uint q = 0; q < QUADS; q++) {
+          sum[q] = fma(float4(weight[k]), expert[k * QUADS + q], sum[q]);
+        }
+      }
+    }
   }
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {

@@ -85,6 +85,14 @@ inline void store_norm(device float* to, device uint* limbs, device float* sums,
 #endif
   }
 }
+
+// Begins to bring the weights to the second-level cache.
+inline void prefetch_weights(device const float* w, uint member, uint n) {
+#if WEIGHTED
+#pragma unroll
+  for (uint q = 0; q < QUADS; q++) PREFETCH(w + min(quad_at(q, member), n - 1u));
+#endif
+}
 inline void load_weights(device const float* w, uint member, uint n, thread float4* to) {
 #pragma unroll
   for (uint q = 0; q < QUADS; q++) {
