@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,11 +28,14 @@ func TestOverrideSource(t *testing.T) {
 	}
 }
 
-// Every kernel of override/ begins with begin, before it reads any memory: it may run while those
-// before it do. An EARLY one lets the next kernel start, and waits once its first codes are being
-// loaded.
+// Every kernel of override/ begins with begin or begin_settled, before it reads any memory: it may
+// run while those before it do. An EARLY one lets the next kernel start, and waits once its first
+// codes are being loaded, or before it returns.
 func TestOverridesWait(t *testing.T) {
-	first := regexp.MustCompile(`^[^{]*\{\n(  __shared__ [^;\n]*;\n)?(  begin\(\);\n|#if EARLY\n  launch_dependents\(\);\n#else\n  begin\(\);\n#endif\n|  launch_dependents\(\);\n)`)
+	first := regexp.MustCompile(`^[^{]*\{\n(  __shared__ [^;\n]*;\n)?(  begin\(\);\n|` +
+		`#if EARLY\n  launch_dependents\(\);\n#else\n` +
+		`(  //[^\n]*\n|  const u32 group = blockIdx[^\n]*\n|  if [^\n]*prefetch[^\n]*\n)*  begin(_settled)?\(\);\n#endif\n|` +
+		`  launch_dependents\(\);\n)`)
 	product, err := overrides.ReadFile("override/product.cu")
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +56,16 @@ func TestOverridesWait(t *testing.T) {
 		}
 		for _, kernel := range strings.Split(string(text), "__global__")[1:] {
 			n++
-			early := strings.Contains(string(text), "#define EARLY 1") || strings.Contains(string(text), "#define EARLY !STAGED")
+			early := slices.ContainsFunc([]string{"1", "!STAGED", "(SETTLED && !STAGED)"}, func(when string) bool {
+				return strings.Contains(string(text), "#define EARLY "+when+"\n")
+			})
 			if m := first.FindString(kernel); m == "" || strings.Contains(m, "launch_dependents") != early || strings.Contains(kernel, "__restrict__") {
 				t.Errorf("%s: a kernel does not wait before all else, or its pointers are restricted", f.Name())
+			}
+			returns := regexp.MustCompile(`\n[^\n]*\n[^\n]*\n *return;`).FindAllString(kernel, -1)
+			waits := func(s string) bool { return strings.Contains(s, "wait_prerequisites();") }
+			if slices.ContainsFunc(returns, func(s string) bool { return !waits(s) }) {
+				t.Errorf("%s: a kernel returns before it has waited", f.Name())
 			}
 		}
 	}

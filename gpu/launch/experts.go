@@ -46,8 +46,8 @@ type expertBatch struct {
 	table      int // where the experts' table is, if it travels with the operation
 	wide       [3]bool
 	inner, dim int
-	// the values of BIASED and CLAMPED
-	biased, clamped int
+	// the values of BIASED, CLAMPED and, of the next limbs_experts, SETTLED
+	biased, clamped, settled int
 	jobTables
 }
 

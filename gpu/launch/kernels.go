@@ -96,7 +96,7 @@ var kernelDefines = map[string][]string{
 // variant is a kernel with the values of its defines.
 type variant struct {
 	name   string
-	values [14]int
+	values [15]int
 }
 
 // known is a kernel that an encoder has the text of.

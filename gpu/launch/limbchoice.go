@@ -23,7 +23,7 @@ type limbChoice struct {
 	kernel  string
 	defines limbFormat
 	cols    int
-	more    [4]int // those after the shape's
+	more    [5]int // those after the shape's
 	rows    int
 	tiles   int // of products
 	wanted  limbShape
@@ -42,7 +42,8 @@ func (x *encoder) limbKernel(c *limbChoice, s limbShape) *known {
 	case "limbs_swiglu":
 		return x.kernel(c.kernel, d.coding, d.group, d.layout, d.wide, d.rounded, c.cols, s.xrows, flag(s.split), m[0])
 	}
-	return x.kernel(c.kernel, d.coding, d.group, d.layout, d.wide, d.rounded, c.cols, s.xrows, s.tiles, flag(s.staged), flag(s.split), m[0], m[1], m[2], m[3])
+	return x.kernel(c.kernel, d.coding, d.group, d.layout, d.wide, d.rounded, c.cols, s.xrows, s.tiles,
+		flag(s.staged), flag(s.split), m[0], m[1], m[2], m[3], m[4])
 }
 
 // others are the shapes that serve in place of the one that is wanted.

@@ -22,10 +22,11 @@ type LimbBackend interface {
 
 // limbKernels is the table of those kernels, as kernelDefines is that of the portable ones.
 var limbKernels = map[string][]string{
-	"limbs_split":   {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED"},
-	"limbs_matmul":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "PARTS"},
-	"limbs_swiglu":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "SPLIT", "PARTS"},
-	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH"},
+	"limbs_split":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED"},
+	"limbs_matmul": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "PARTS"},
+	"limbs_swiglu": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "SPLIT", "PARTS"},
+	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED",
+		"SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH", "SETTLED"},
 }
 
 // limbs reports whether a matrix of format f is multiplied by these kernels.
@@ -99,6 +100,11 @@ func (x *encoder) splitLimbs(op gpu.Op, d limbFormat, r *limbRows, cols int) {
 	x.end(256, ceil(4*r.rows*(cols/d.group), 256))
 }
 
+type limbExpertParams struct {
+	wRows, wCols, divide, xStride, yStride, experts uint32
+	limit, alpha                                    float32
+}
+
 type limbPartParams struct{ rows, yStride, first, biased uint32 }
 
 type limbMatMulParams struct{ cols, rows, xStride, _ uint32 }
@@ -156,7 +162,8 @@ func (x *encoder) limbMatMuls(all []*gpu.MatMul) {
 	}
 	d := x.limbFormat(o.W.Format, wideProduct(o), o.Exact)
 	r, made := x.limbInputs(o, d)
-	s, k := x.chooseShape(&limbChoice{kernel: "limbs_matmul", defines: d, cols: o.W.Cols, more: [4]int{len(all)}, rows: o.Rows, tiles: tiles,
+	s, k := x.chooseShape(&limbChoice{kernel: "limbs_matmul", defines: d, cols: o.W.Cols,
+		more: [5]int{len(all)}, rows: o.Rows, tiles: tiles,
 		wanted: x.d.limits.limbShape(o.Rows, tiles, made), made: made})
 	x.splitOnce(o, d, &r, s.split, len(all))
 	x.beginKernel(o, k)
@@ -171,7 +178,8 @@ func (x *encoder) limbSwiGLU(all []*gpu.MatMul, o *gpu.SwiGLU) {
 	gate := all[0]
 	d := x.limbFormat(gate.W.Format, wideProduct(gate), gate.Exact)
 	r, made := x.limbInputs(gate, d)
-	s, k := x.chooseShape(&limbChoice{kernel: "limbs_swiglu", defines: d, cols: gate.W.Cols, more: [4]int{len(all)}, rows: gate.Rows, tiles: 1,
+	s, k := x.chooseShape(&limbChoice{kernel: "limbs_swiglu", defines: d, cols: gate.W.Cols,
+		more: [5]int{len(all)}, rows: gate.Rows, tiles: 1,
 		wanted: x.d.limits.limbShape(gate.Rows, 1, made), made: made})
 	x.splitOnce(gate, d, &r, s.split, len(all)+1)
 	x.beginKernel(gate, k)
@@ -213,8 +221,8 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 	d, cols := x.limbFormat(f, b.wide[which], false), int(p.wCols)
 	made, slices := x.findLimbs(&r, cols, d), limbSlices(f, cols)
 	wanted := x.d.limits.expertShape(b, gated, ceil(int(p.wRows), limbTile)*slices, made)
-	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols, more: [4]int{flag(gated), b.biased, b.clamped, which},
-		rows: b.xrows, wanted: wanted, made: made})
+	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols,
+		more: [5]int{flag(gated), b.biased, b.clamped, which, b.settled}, rows: b.xrows, wanted: wanted, made: made})
 	if s.split && !made {
 		x.splitLimbs(b.o, d, &r, cols)
 	}
@@ -222,7 +230,9 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 	x.expertLists(b)
 	x.limbRows(&r)
 	x.views(out)
-	constants(x, p)
+	constants(x, limbExpertParams{p.wRows, p.wCols, p.divide, p.xStride, p.yStride,
+		uint32(len(b.o.Table.Experts)), p.limit, p.alpha})
+	b.settled = 1
 	warps, rows := s.group(1+flag(gated), slices) // the gates' and the ups'
 	x.end(32*warps, ceil(int(p.wRows), rows), b.n)
 }

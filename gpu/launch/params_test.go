@@ -254,7 +254,7 @@ func TestLimbParameters(t *testing.T) {
 		{"parts.cu", "PartParams", "limbPartParams"},
 		{"parts.cu", "MatMulParams", "limbMatMulParams"}, // what comes before the parts
 		{"limbs.cu", "ExpertWeights", "expertWeights"},
-		{"limbs.cu", "ExpertParams", "expertParams"},
+		{"limbs.cu", "ExpertParams", "limbExpertParams"},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "cuda", "override", c.file))
 		if err != nil {

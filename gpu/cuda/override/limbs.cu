@@ -342,6 +342,6 @@ struct ExpertJob {
   u32 expert, first, count, pad;
 };
 struct ExpertParams {
-  u32 w_rows, w_cols, divide, x_stride, y_stride, pad;
+  u32 w_rows, w_cols, divide, x_stride, y_stride, experts;  // experts of the table
   float limit, alpha;
 };

@@ -1,9 +1,10 @@
 // GATED 1: y[pair, o] = silu(gate[o]·x)·(up[o]·x): half of a threadgroup's tiles are the gates', the
 // others the same rows of the ups. GATED 0: y[pair, o] = W[o]·x, WHICH 0 the gates, 1 the ups, 2 the
 // downs. Jobs have at most XROWS pairs, 8, or 48 if they are STAGED, see staged.cu. BIASED:
-// experts have biases. CLAMPED: gates and ups are bounded, as in shaders/experts.metal. Grid:
-// MATRIX_ROWS rows, jobs.
-#define EARLY 0
+// experts have biases. CLAMPED: gates and ups are bounded, as in shaders/experts.metal. SETTLED:
+// another launch of this kernel was for the same jobs and came before, so that jobs, pairs and
+// experts may be read ahead of the wait. Grid: MATRIX_ROWS rows, jobs.
+#define EARLY (SETTLED && !STAGED)
 #include "slices.cu"
 #if STAGED
 #include "staged.cu"
@@ -34,6 +35,18 @@ FN float up_factor(float u, const ExpertParams& p) {
 #else
   return u;
 #endif
+}
+
+// Loads what an earlier kernel has written, maybe ahead of the wait.
+FN u32 load_early(const u32* p) {
+#if EARLY
+  return load_l2(p);
+#else
+  return *p;
+#endif
+}
+FN ExpertJob job_at(const ExpertJob* job) {
+  return ExpertJob{load_early(&job->expert), load_early(&job->first), load_early(&job->count), 0};
 }
 
 // The tiles of a warp.
@@ -96,7 +109,8 @@ FN void job_of(float* part, const ExpertWeights& e, const ExpertJob& job, const 
   Rows rows[C];
 #pragma unroll
   for (u32 c = 0; c < C; c++) {
-    const u64 mine = pairs[job.first + min(8u * c + (lane >> 2) % N, job.count - 1u)] / p.divide;
+    const u32 pair = job.first + min(8u * c + (lane >> 2) % N, job.count - 1u);
+    const u64 mine = load_early(pairs + pair) / p.divide;
     rows[c] = Rows{all.x + mine * p.x_stride, all.limbs + mine * GROUPS * RECORD, all.sums + mine * GROUPS};
   }
   product<N, C>(part, tiles, rows);
@@ -108,11 +122,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_experts(c
                                                                                const float* x, const u8* limbs, const float2* sums, float* y,
                                                                                ExpertParams p) {
   __shared__ float part[MEMORY];
-  begin();
-  const ExpertJob job = jobs[blockIdx.y];
+#if EARLY
+  launch_dependents();
+#else
+  // Which lines of the table are needed is known after the wait; they have long left the cache.
+  const u32 group = blockIdx.y * (p.w_rows / MATRIX_ROWS) + blockIdx.x;
+  if (threadIdx.x == 0) prefetch(experts + group % p.experts);
+  begin_settled();
+#endif
+  const ExpertJob job = job_at(jobs + blockIdx.y);
   const ExpertWeights& e = experts[job.expert];
   const Rows all = {x, limbs, sums};
-  if (job.count == 0) return;
+  if (job.count == 0) {
+#if EARLY
+    wait_prerequisites();  // who waits for this kernel waits for those before it, too
+#endif
+    return;
+  }
 #if STAGED
   if (job.count <= 8) job_of<1>(part, e, job, pairs, all, y, p);
   else if (job.count <= 16) job_of<2>(part, e, job, pairs, all, y, p);

@@ -21,6 +21,23 @@ FN void begin() {
   launch_dependents();
   wait_prerequisites();
 }
+// The same, but the next kernel starts later: when all that was waited for is there. It may read
+// that ahead of its own wait.
+FN void begin_settled() {
+  wait_prerequisites();
+  launch_dependents();
+}
+
+// Loads from the second-level cache: an earlier kernel of the same processor may have left
+// what was there before in the first one.
+FN u32 load_l2(const u32* p) {
+  u32 v;
+  asm("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+
+// Begins to bring what is at p to the second-level cache. It need not be there yet.
+FN void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // Weights are read once: they are not to displace the inputs in the cache nearest to the cores.
 FN u32 load1(const u32* p, bool there) {

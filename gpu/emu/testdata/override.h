@@ -42,6 +42,9 @@ static __thread void* msl_own;
   T(&name)[n] = *(T(*)[n])msl_own
 
 MSL_FN void begin() {}
+MSL_FN void begin_settled() {}
+MSL_FN void prefetch(const void*) {}
+MSL_FN unsigned load_l2(const unsigned* p) { return *p; }
 MSL_FN void wait_prerequisites() {}
 MSL_FN void launch_dependents() {}
 MSL_FN unsigned load1(const unsigned* p, bool there) { return there ? *p : 0; }
