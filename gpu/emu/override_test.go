@@ -3,6 +3,7 @@
 package emu
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -148,6 +149,29 @@ func TestOverridesOfOtherDevices(t *testing.T) {
 // positions.
 func TestAttentionOfSmallDevices(t *testing.T) {
 	gputest.RunAttention(t, openOverriding(t, Shuffled, false, 1), 3)
+}
+
+// clang leaves some loops of products as they are, and builds them all the same.
+func TestLoopsThatClangLeaves(t *testing.T) {
+	const clang = "clang++"
+	e, err := Open(Config{Compiler: clang})
+	if errors.Is(err, ErrNoCompiler) {
+		testenv.Missing(t, err.Error(), clang)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := overriding{Backend: e}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	text := "#define BITS 4\n#define GROUP 32\n#define LAYOUT 0\n#define WIDE 1\n#define ROUNDED 0\n" +
+		"#define INPUTS 2880\n#define XROWS 4\n#define TILES 1\n#define STAGED 0\n#define SPLIT 0\n#define PARTS 1\n"
+	if _, err := b.CompileOwn(launch.Kernel{Name: "limbs_matmul", Defines: text}); err != nil {
+		t.Error(err)
+	}
 }
 
 // What a threadgroup of a staged product has fits into its memory, however long groups are.
