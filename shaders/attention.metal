@@ -88,8 +88,8 @@ inline uint chosen_at(device const uint* list, constant AttentionParams& p, uint
 
 // What a threadgroup looks at.
 struct Looked {
-  device const Page* table;
-  device const uint* list;
+  device const Page* table;  // pages of the row's sequence
+  device const uint* list;   // of the row and key-value head, with CHOSEN
   uint page_rows;
   uint key_channel;
   uint value_channel;
@@ -102,8 +102,7 @@ inline void load_keys(thread const Looked& x, thread const Place& b, bool one,
 #pragma unroll
   for (uint n = 0; n < POSITIONS; n++) {
     const uint at = chosen_at(x.list, p, position_of(b, j + n * PLACES));
-    const Vectors from = one ? vectors_in(b.page, at - b.page0, p.keys, p.kv_dim)
-        : vectors_in(x.table[at / x.page_rows].at, at % x.page_rows, p.keys, p.kv_dim);
+    const Vectors from = vectors_at(b, one, x.table, x.page_rows, p.keys, p.kv_dim, at);
 #pragma unroll
     for (uint i = 0; i < KEYS; i++) {
       const uint quad = l + LANES * i;
@@ -122,8 +121,7 @@ inline void load_values(thread const Looked& x, thread const Place& b, bool one,
     for (uint i = 0; i < BROUGHT; i++) {
       const uint item = i * THREADS + tid, c = x.value_channel + 4u * (item % VALUE_QUADS);
       const uint at = chosen_at(x.list, p, position_of(b, piece * PIECE + item / VALUE_QUADS));
-      const Vectors from = one ? vectors_in(b.page, at - b.page0, p.values, p.v_dim)
-          : vectors_in(x.table[at / x.page_rows].at, at % x.page_rows, p.values, p.v_dim);
+      const Vectors from = vectors_at(b, one, x.table, x.page_rows, p.values, p.v_dim, at);
       if (item < PIECE * VALUE_QUADS) {
         v[piece * BROUGHT + i] = load_quad(from.part, from.slot, x.page_rows, p.v_dim, c,
             x.value_channel + VALUE_DIM, p);

@@ -102,11 +102,16 @@ inline Vectors vectors_in(device const uchar* page, uint slot, ulong part, uint 
 #endif
   return v;
 }
+// Those of a position. one: it lies in the place's page.
+inline Vectors vectors_at(thread const Place& b, bool one, device const Page* table, uint page_rows,
+    ulong part, uint dim, uint at) {
+  if (one) return vectors_in(b.page, at - b.page0, part, dim);
+  return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
+}
+// Those of position i of the place.
 inline Vectors vectors_of(thread const Place& b, device const Page* table, uint page_rows,
     ulong part, uint dim, uint i) {
-  const uint at = position_of(b, i);
-  if (b.one) return vectors_in(b.page, at - b.page0, part, dim);
-  return vectors_in(table[at / page_rows].at, at % page_rows, part, dim);
+  return vectors_at(b, b.one, table, page_rows, part, dim, position_of(b, i));
 }
 
 // 4 channels of keys or values as they were loaded: nothing waits for a load before they are

@@ -145,7 +145,7 @@ kernel void head_vectors(device const AppendRow* rows [[buffer(0)]],
     slot = r.slot;
     page_rows = r.page_rows;
   }
-  // A token reads more than a cache holds before it comes here again.
+  // Since the last token more was read than a cache holds.
   PREFETCH(s.w + min(4u * lane, max(s.norm, 1u) - 1u));
   PREFETCH(s.turns + ulong(row) * s.pairs * 2u + min(4u * lane, max(2u * s.pairs, 1u) - 1u));
   WAIT_PREREQUISITES

@@ -30,11 +30,15 @@ func limbKernels() (all []launch.Kernel) {
 						continue
 					}
 					gated := bits / 4 % 2
-					add("limbs_experts", c, "#define XROWS 8\n#define TILES %d\n#define STAGED 0\n#define SPLIT %d\n"+
-						"#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH %d\n#define SETTLED %d\n",
+					add("limbs_experts", c,
+						"#define XROWS 8\n#define TILES %d\n#define STAGED 0\n#define SPLIT %d\n"+
+							"#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n"+
+							"#define WHICH %d\n#define SETTLED %d\n",
 						1+max(gated, layout), layout, gated, layout, 1-layout, 2*(1-gated), 1-gated)
-					add("limbs_experts", c, "#define XROWS 48\n#define TILES 2\n#define STAGED 1\n#define SPLIT 1\n"+
-						"#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n#define WHICH 0\n#define SETTLED 0\n",
+					add("limbs_experts", c,
+						"#define XROWS 48\n#define TILES 2\n#define STAGED 1\n#define SPLIT 1\n"+
+							"#define GATED %d\n#define BIASED %d\n#define CLAMPED %d\n"+
+							"#define WHICH 0\n#define SETTLED 0\n",
 						wide, 1-layout, 2*layout)
 				}
 			}

@@ -168,7 +168,8 @@ func TestLoopsThatClangLeaves(t *testing.T) {
 		}
 	})
 	text := "#define BITS 4\n#define GROUP 32\n#define LAYOUT 0\n#define WIDE 1\n#define ROUNDED 0\n" +
-		"#define INPUTS 2880\n#define XROWS 4\n#define TILES 1\n#define STAGED 0\n#define SPLIT 0\n#define PARTS 1\n"
+		"#define INPUTS 2880\n#define XROWS 4\n#define TILES 1\n" +
+		"#define STAGED 0\n#define SPLIT 0\n#define PARTS 1\n"
 	if _, err := b.CompileOwn(launch.Kernel{Name: "limbs_matmul", Defines: text}); err != nil {
 		t.Error(err)
 	}
@@ -185,7 +186,8 @@ func TestStagedProductsFit(t *testing.T) {
 	for _, group := range []int{128, 64, 32}[:testenv.Rounds(1, 1, 3)] {
 		for _, name := range []string{"limbs_experts", "limbs_matmul"} {
 			text := fmt.Sprintf("#define BITS 4\n#define GROUP %d\n#define LAYOUT 1\n#define WIDE 1\n#define ROUNDED 0\n#define INPUTS 2048\n#define XROWS %d\n#define TILES 2\n#define STAGED 1\n#define SPLIT 1\n"+
-				"#define PARTS 1\n#define GATED 1\n#define BIASED 0\n#define CLAMPED 0\n#define WHICH 0\n#define SETTLED 0\n",
+				"#define PARTS 1\n#define GATED 1\n#define BIASED 0\n#define CLAMPED 0\n"+
+				"#define WHICH 0\n#define SETTLED 0\n",
 				group, map[string]int{"limbs_experts": 48, "limbs_matmul": 32}[name])
 			if _, err := b.CompileOwn(launch.Kernel{Name: name, Defines: text}); err != nil {
 				t.Errorf("%s with groups of %d: %v", name, group, err)

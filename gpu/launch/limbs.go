@@ -22,11 +22,13 @@ type LimbBackend interface {
 
 // limbKernels is the table of those kernels, as kernelDefines is that of the portable ones.
 var limbKernels = map[string][]string{
-	"limbs_split":  {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED"},
-	"limbs_matmul": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "PARTS"},
-	"limbs_swiglu": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "SPLIT", "PARTS"},
-	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED", "INPUTS", "XROWS", "TILES", "STAGED",
-		"SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH", "SETTLED"},
+	"limbs_split": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED"},
+	"limbs_matmul": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED",
+		"INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "PARTS"},
+	"limbs_swiglu": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED",
+		"INPUTS", "XROWS", "SPLIT", "PARTS"},
+	"limbs_experts": {defineCoding, "GROUP", "LAYOUT", "WIDE", "ROUNDED",
+		"INPUTS", "XROWS", "TILES", "STAGED", "SPLIT", "GATED", "BIASED", "CLAMPED", "WHICH", "SETTLED"},
 }
 
 // limbs reports whether a matrix of format f is multiplied by these kernels.
@@ -222,7 +224,8 @@ func (x *encoder) limbExperts(b *expertBatch, which int, gated bool, f quant.For
 	made, slices := x.findLimbs(&r, cols, d), limbSlices(f, cols)
 	wanted := x.d.limits.expertShape(b, gated, ceil(int(p.wRows), limbTile)*slices, made)
 	s, k := x.chooseShape(&limbChoice{kernel: "limbs_experts", defines: d, cols: cols,
-		more: [5]int{flag(gated), b.biased, b.clamped, which, b.settled}, rows: b.xrows, wanted: wanted, made: made})
+		more: [5]int{flag(gated), b.biased, b.clamped, which, b.settled},
+		rows: b.xrows, wanted: wanted, made: made})
 	if s.split && !made {
 		x.splitLimbs(b.o, d, &r, cols)
 	}

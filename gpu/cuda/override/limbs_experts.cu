@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_experts(c
 #if EARLY
   launch_dependents();
 #else
-  // Which lines of the table are needed is known after the wait; they have long left the cache.
+  // After the wait it is known which lines of the table are needed; the cache has none of them left.
   const u32 group = blockIdx.y * (p.w_rows / MATRIX_ROWS) + blockIdx.x;
   if (threadIdx.x == 0) prefetch(experts + group % p.experts);
   begin_settled();
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) limbs_experts(c
   const Rows all = {x, limbs, sums};
   if (job.count == 0) {
 #if EARLY
-    wait_prerequisites();  // who waits for this kernel waits for those before it, too
+    wait_prerequisites();  // kernels that wait for this one rely on those before it, too
 #endif
     return;
   }
