@@ -21,11 +21,13 @@ type ExpertIO = expertmem.IO
 // The ways.
 const (
 	// direct, or buffered where that cannot be; mmap for what fits in memory and is small or cannot
-	// be read directly
+	// be read directly; loaded for what fits in the memory of a device that has its own
 	ExpertIOAuto = expertmem.Auto
-	// the packed files are mapped, or copied at Open to a device with memory of its own; every pick
-	// is a hit
+	// the packed files are mapped; every pick is a hit
 	ExpertIOMmap = expertmem.Mmap
+	// all experts are read at Open, into large pages or the memory of the device; every pick is a
+	// hit
+	ExpertIOLoaded = expertmem.Loaded
 	// slots are filled past the page cache; buffered where records or file system do not allow it
 	ExpertIODirect = expertmem.Direct
 	// slots are filled by positional reads through the page cache

@@ -50,11 +50,13 @@ type Config struct {
 	// ExpertIO says how experts are read. "" means auto: models that fit in memory are mapped if
 	// their experts take up to 1 GiB, so that they start at once; larger ones get slots, which are
 	// read in the background and which no system takes back as it does with mapped pages. A mapping
-	// is shared by all engines on one model, slots are each engine's own.
+	// is shared by all engines on one model, slots are each engine's own. loaded reads all experts
+	// at Open, which then takes longer, and every token is as fast as the device; a device with
+	// memory of its own does so wherever they fit.
 	ExpertIO ExpertIO
 	// Resident says whether the device chooses the experts by itself, so that it never waits for
-	// the host within a token. "" means auto: where all experts are mapped, or loaded at Open to a
-	// device with memory of its own. on maps them whatever their size.
+	// the host within a token. "" means auto: where all experts are mapped, or loaded at Open. on
+	// loads those that auto would read into slots.
 	Resident Resident
 	// ExpertMemory is the most bytes for expert slots. 0 means what is free at Open, limits of
 	// cgroups counted, less the other weights, the state of a sequence, what may be parked
@@ -262,17 +264,17 @@ func (c Config) Validate() error {
 	default:
 		bad(true, "Config.Prefetch is %q, but must be off, last-token, next-gate or both", c.Prefetch)
 	}
-	bad(c.Partial && (c.ExpertIO == ExpertIOMmap || c.ExpertIO == ExpertIODirect || c.Resident == ResidentOn), "Config.Partial is set, but Config.ExpertIO is %q and Config.Resident %q; leave both to auto", c.ExpertIO, c.Resident)
+	bad(c.Partial && (c.ExpertIO != "" && c.ExpertIO != ExpertIOAuto && c.ExpertIO != ExpertIOBuffered || c.Resident == ResidentOn), "Config.Partial is set, but Config.ExpertIO is %q and Config.Resident %q; leave both to auto", c.ExpertIO, c.Resident)
 	bad(c.PrefetchLayers < 0 || c.PrefetchLayers > 2, "Config.PrefetchLayers is %d, but must be 1 or 2", c.PrefetchLayers)
 	switch c.ExpertIO {
-	case "", ExpertIOAuto, ExpertIOMmap, ExpertIODirect, ExpertIOBuffered:
+	case "", ExpertIOAuto, ExpertIOMmap, ExpertIOLoaded, ExpertIODirect, ExpertIOBuffered:
 	default:
-		bad(true, "Config.ExpertIO is %q, but must be auto, mmap, direct or buffered", c.ExpertIO)
+		bad(true, "Config.ExpertIO is %q, but must be auto, mmap, loaded, direct or buffered", c.ExpertIO)
 	}
 	switch c.Resident {
 	case "", ResidentAuto, ResidentOff:
 	case ResidentOn:
-		bad(c.ExpertIO == ExpertIODirect || c.ExpertIO == ExpertIOBuffered, "Config.Resident is on, but Config.ExpertIO is %s; leave it to auto, or set mmap", c.ExpertIO)
+		bad(c.ExpertIO.Streams(), "Config.Resident is on, but Config.ExpertIO is %s; leave it to auto, or set mmap or loaded", c.ExpertIO)
 		bad(c.CountAhead, "Config.Resident is on, and Config.CountAhead is set; a device that routes by itself does not ask routers ahead")
 	default:
 		bad(true, "Config.Resident is %q, but must be auto, on or off", c.Resident)

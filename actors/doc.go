@@ -48,9 +48,9 @@
 //	limbs_experts.cu   gpu/cuda/override  multiplies, by product.cu or staged.cu, and limbs.cu
 //	experts.metal      shaders  multiplies all else
 //
-// If all experts are in a GPU's memory, loadSlots (load.go) fills it when the engine opens, and
-// encodeRouted (stages/dispatch/whole.go) lets the device choose among them. Mapped experts are
-// read by nobody: their slots are views of the files.
+// If all experts are loaded, loadSlots (actors/expertmem/load.go) fills the slots when the engine
+// opens, in large pages or in a GPU's memory, and encodeRouted (stages/dispatch/whole.go) lets the
+// device choose among them. Mapped experts are read by nobody: their slots are views of the files.
 //
 // # Where to look
 //

@@ -70,7 +70,7 @@ func (e *Engine) prepareHosts(cfg Config) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	if e.info.ExpertIO == ExpertIOMmap {
+	if !e.info.ExpertIO.Streams() {
 		cfg.Logger.Warn("expert hosts are not asked: all experts are in this machine's memory", "hosts", strings.Join(all, ","))
 		return nil
 	}

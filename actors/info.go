@@ -13,9 +13,9 @@ func nameOf(dir string) string {
 	return filepath.Base(dir)
 }
 
-// SlotMemory returns the bytes of all expert slots; 0 if experts are mapped.
+// SlotMemory returns the bytes of all expert slots; 0 if all experts are in memory from Open on.
 func (i *Info) SlotMemory() int64 {
-	if i.ExpertIO == ExpertIOMmap {
+	if !i.ExpertIO.Streams() {
 		return 0
 	}
 	return int64(i.Slots) * int64(i.SlotBytes)
@@ -28,7 +28,7 @@ func (i Info) LogValue() slog.Value {
 		slog.String("model", i.Name), slog.String("arch", string(i.Arch)), slog.String("device", i.Device),
 		slog.String("expert_io", string(i.ExpertIO)),
 	}
-	if i.ExpertIO == ExpertIOMmap {
+	if !i.ExpertIO.Streams() {
 		attrs = append(attrs, slog.Bool("resident", i.Resident))
 	} else {
 		attrs = append(attrs, slog.Int("slots", i.Slots), slog.Int("slot_bytes", i.SlotBytes), slog.String("prefetch", string(i.Prefetch)),

@@ -110,7 +110,7 @@ func open(ctx context.Context, system *actor.ActorSystem, cfg Config) (e *Engine
 	if err := e.prepareHosts(cfg); err != nil {
 		return e, err
 	}
-	cores, err := e.build(cfg)
+	cores, err := e.build(ctx, cfg)
 	if err != nil {
 		return e, err
 	}

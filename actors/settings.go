@@ -45,7 +45,7 @@ type Info struct {
 	// "experts=q4g64 weights=bf16 activations=f32 kv=f32 top-k=8 device=host/avx512". Of one model,
 	// engines with the same line give the same bits.
 	Exactness string
-	ExpertIO  ExpertIO // mmap, direct or buffered
+	ExpertIO  ExpertIO // mmap, loaded, direct or buffered
 	Resident  bool     // the device routes by itself
 	Prefetch  Prefetch
 	// PrefetchLayers is how many layers ahead experts are predicted; 0 if Prefetch is off.
@@ -180,12 +180,12 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.plan = p
 	i.ExpertIO, i.Slots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
-	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, p.IO == ExpertIOMmap && cfg.Resident != ResidentOff && !cfg.CountAhead)
+	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, !p.IO.Streams() && cfg.Resident != ResidentOff && !cfg.CountAhead)
 	i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 2), cmp.Or(cfg.PromptShare, promptShareStreamed)
 	if p.All {
 		i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, len(gpu.PartsOf(cfg.Device))), cmp.Or(cfg.PromptShare, promptShareInMemory)
 	}
-	if p.IO == ExpertIOMmap {
+	if !p.IO.Streams() {
 		i.Prefetch = PrefetchOff
 		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
 	}

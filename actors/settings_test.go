@@ -145,6 +145,37 @@ func TestSettleMaps(t *testing.T) {
 	}
 }
 
+// What is to be loaded must fit; a file system without direct reads does no harm.
+func TestSettleLoads(t *testing.T) {
+	const gb = 1_000_000_000
+	p := shape(t, "qwen3-30b-a3b")
+	round := p.files
+	round.direct = func() error { return errors.New("the disk is round") }
+	for _, c := range []struct {
+		name   string
+		cfg    Config
+		files  files
+		memory int64
+		want   string
+	}{
+		{"loaded", Config{ExpertIO: ExpertIOLoaded}, p.files, 24 * gb, ""},
+		{"loaded, not directly", Config{ExpertIO: ExpertIOLoaded}, round, 24 * gb, ""},
+		{"too large", Config{ExpertIO: ExpertIOLoaded}, p.files, 16 * gb, "set Config.ExpertIO to auto"},
+		{"larger than it may be", Config{ExpertIO: ExpertIOLoaded, ExpertMemory: 8 * gb}, p.files, 24 * gb, "set Config.ExpertIO to auto"},
+		{"resident, too large", Config{Resident: ResidentOn}, p.files, 16 * gb, "set Config.Resident to auto or off"},
+	} {
+		c.cfg.Device = namedDevice{}
+		i, err := settle(c.cfg, p.cfg, c.files, sysmem.Info{Total: c.memory, Available: c.memory})
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
+			}
+		} else if err != nil || i.ExpertIO != ExpertIOLoaded || !i.Resident || i.Prefetch != PrefetchOff {
+			t.Errorf("%s: %s, resident %v, prefetch %s, %v", c.name, i.ExpertIO, i.Resident, i.Prefetch, err)
+		}
+	}
+}
+
 // The default rows of a step depend on how much memory a GPU has and on how much a row takes.
 func TestSettleChunkRows(t *testing.T) {
 	const gb = 1_000_000_000
@@ -186,6 +217,10 @@ func TestSettleWishes(t *testing.T) {
 		{"expert memory for some", Config{ExpertMemory: 2654208 * 100}, ExpertIODirect, 100, 4},
 		{"expert memory for all", Config{ExpertMemory: 17 * gb}, ExpertIODirect, 48 * 128, 4},
 		{"mapped", Config{ExpertIO: ExpertIOMmap}, ExpertIOMmap, 48 * 128, 8},
+		{"loaded", Config{ExpertIO: ExpertIOLoaded}, ExpertIOLoaded, 48 * 128, 8},
+		{"loaded by some workers", Config{ExpertIO: ExpertIOLoaded, ReadWorkers: 2}, ExpertIOLoaded, 48 * 128, 2},
+		{"resident", Config{Resident: ResidentOn}, ExpertIOLoaded, 48 * 128, 8},
+		{"resident and mapped", Config{Resident: ResidentOn, ExpertIO: ExpertIOMmap}, ExpertIOMmap, 48 * 128, 8},
 		{"buffered", Config{ExpertIO: ExpertIOBuffered, ExpertMemory: 2654208*100 + 5}, ExpertIOBuffered, 100, 8},
 		{"direct with all in slots", Config{ExpertIO: ExpertIODirect}, ExpertIODirect, 48 * 128, 4},
 		{"workers", Config{ExpertIO: ExpertIODirect, ReadWorkers: 3}, ExpertIODirect, 48 * 128, 3},

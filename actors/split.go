@@ -50,7 +50,7 @@ func (e *Engine) place(cfg Config) error {
 		return err
 	}
 	e.memory.Place(e.borders)
-	streamed := e.info.ExpertIO != ExpertIOMmap
+	streamed := e.info.ExpertIO.Streams()
 	need := all
 	if streamed {
 		need = dense

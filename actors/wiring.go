@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/moeflux/moeflux-actor/actors/metering"
@@ -22,10 +23,10 @@ import (
 const queuedReads = 2
 
 // build makes the memory, the queue and the five cores.
-func (e *Engine) build(cfg Config) (cores [stages.NumStages]stages.Core, err error) {
+func (e *Engine) build(ctx context.Context, cfg Config) (cores [stages.NumStages]stages.Core, err error) {
 	i, m := &e.info, e.model
-	mapped := i.ExpertIO == ExpertIOMmap
-	if err := e.memory.Open(i.plan); err != nil {
+	mapped := !i.ExpertIO.Streams()
+	if err := e.memory.Open(ctx, i.plan); err != nil {
 		return cores, err
 	}
 	i.VerifyReads = e.memory.Verifies()
@@ -130,7 +131,7 @@ func (e *Engine) spawn(cfg Config, cores [stages.NumStages]stages.Core) {
 			Host: e.hosts.Addr, Exactness: e.info.Exactness,
 		},
 	})
-	if e.info.ExpertIO != ExpertIOMmap && !cfg.Partial {
+	if e.info.ExpertIO.Streams() && !cfg.Partial {
 		e.rt.Send(stages.ExpertIO, new(stages.WarmSlots))
 	}
 }

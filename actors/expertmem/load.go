@@ -1,83 +1,99 @@
 package expertmem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
+	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
-	"github.com/moeflux/moeflux-actor/io/expertfile"
+	"github.com/moeflux/moeflux-actor/io/readpool"
+	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// loadWorkers is how many experts are on their way to the device at once while all are loaded.
-const loadWorkers = 8
-
-// loadSlots makes one slot of every expert of every layer in the own memory of the layer's device,
-// and fills them all.
-func loadSlots(deviceOf func(layer int) gpu.Device, f *expertfile.File, layers int) (s *slotMemory, err error) {
-	n := f.Layout().Bytes
-	s = &slotMemory{buffers: make([]gpu.Buffer, layers), perBuffer: f.Experts(), stride: n, bytesEach: n}
-	for _, layer := range f.Layers() {
-		if s.buffers[layer], err = deviceOf(layer).NewBuffer(f.Experts() * n); err != nil {
-			break
-		}
-	}
+// loadSlots makes one slot of every expert of every layer in memory of the layer's device, and
+// fills them all from src, until ctx ends.
+func (m *Memory) loadSlots(ctx context.Context, src readpool.Source) (*slotMemory, error) {
+	began := time.Now()
+	s, err := m.emptySlots()
 	if err == nil {
-		err = s.load(deviceOf, f)
+		err = m.load(ctx, s, src)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("expertmem: bringing experts to the device: %w", err), s.release())
+		return nil, errors.Join(fmt.Errorf("expertmem: loading experts: %w", err), s.release())
+	}
+	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", time.Since(began).Seconds())
+	return s, nil
+}
+
+// emptySlots makes the memory for loadSlots. What it returns with an error is to be released.
+func (m *Memory) emptySlots() (*slotMemory, error) {
+	f := m.cfg.File
+	s := &slotMemory{buffers: make([]gpu.Buffer, m.cfg.Layers), bases: make([]int, m.cfg.Layers), perBuffer: f.Experts(), stride: m.plan.Stride, bytesEach: m.plan.SlotBytes}
+	if _, own := m.cfg.Device.(gpu.Discrete); own {
+		s.stride = s.bytesEach // no read goes there
+	}
+	for _, layer := range f.Layers() {
+		buf, err := m.deviceOf(layer).NewBuffer(f.Experts()*s.stride + SlotAlign) // small buffers begin anywhere
+		if err != nil {
+			return s, err
+		}
+		s.buffers[layer] = buf
+		if mem := buf.Bytes(); mem != nil {
+			s.bases[layer] = int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % SlotAlign)
+		}
 	}
 	return s, nil
 }
 
-// load reads and uploads all experts, several at a time.
-func (s *slotMemory) load(deviceOf func(layer int) gpu.Device, f *expertfile.File) error {
-	type record struct{ layer, expert int }
-	records := make(chan record)
-	errs := make(chan error, loadWorkers)
-	failed := make(chan struct{})
-	var once sync.Once
+// load fills the slots of all experts, as many at a time as the plan has workers.
+func (m *Memory) load(ctx context.Context, s *slotMemory, src readpool.Source) error {
+	ctx, failed := context.WithCancelCause(ctx)
+	defer failed(nil)
+	records := make(chan expertAt)
 	var workers sync.WaitGroup
-	for range loadWorkers {
+	for range m.plan.Workers {
 		workers.Go(func() {
 			all := loaders{}
-			var err error
-			for r := range records {
-				var l *loader
-				if err == nil {
-					l, err = all.of(deviceOf(r.layer).(gpu.Discrete), s.bytesEach)
-				}
-				if err == nil {
-					err = l.load(f, r.layer, r.expert, gpu.View{Buf: s.buffers[r.layer], Offset: r.expert * s.stride})
-				}
-				if err != nil {
-					once.Do(func() { close(failed) })
+			for x := range records {
+				if err := m.loadOne(all, s, src, x); err != nil {
+					failed(err)
 				}
 			}
-			errs <- errors.Join(err, all.close())
+			if err := all.close(); err != nil {
+				failed(err)
+			}
 		})
 	}
-	func() {
-		defer close(records)
-		for _, layer := range f.Layers() {
-			for expert := range f.Experts() {
-				select {
-				case records <- record{layer, expert}:
-				case <-failed:
-					return
-				}
-			}
-		}
-	}()
-	workers.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			return err
+	for id := 0; id < len(m.cfg.File.Layers())*s.perBuffer && ctx.Err() == nil; id++ {
+		select {
+		case records <- expertAt{m.cfg.File.Layers()[id/s.perBuffer], id % s.perBuffer}:
+		case <-ctx.Done():
 		}
 	}
-	return nil
+	close(records)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// expertAt names an expert.
+type expertAt struct{ layer, expert int }
+
+// loadOne fills the slot of one expert: straight, or by way of the host's memory.
+func (m *Memory) loadOne(all loaders, s *slotMemory, src readpool.Source, x expertAt) error {
+	id := stages.SlotID(x.layer*s.perBuffer + x.expert)
+	dev, own := m.deviceOf(x.layer).(gpu.Discrete)
+	if !own {
+		err, _ := readpool.ReadTwice(src, &readpool.Request{Layer: x.layer, Expert: x.expert, Dst: s.bytes(id)})
+		return err
+	}
+	l, err := all.of(dev, s.bytesEach)
+	if err != nil {
+		return err
+	}
+	return l.load(src, x, s.View(id))
 }
 
 // loader brings one expert after the other to the device.
@@ -118,9 +134,9 @@ func newLoader(dev gpu.Discrete, bytes int) (*loader, error) {
 	return l, err
 }
 
-func (l *loader) load(f *expertfile.File, layer, expert int, to gpu.View) error {
+func (l *loader) load(src readpool.Source, x expertAt, to gpu.View) error {
 	mem := l.host.Bytes()
-	if err := f.ReadExpert(layer, expert, mem); err != nil {
+	if err, _ := readpool.ReadTwice(src, &readpool.Request{Layer: x.layer, Expert: x.expert, Dst: mem}); err != nil {
 		return err
 	}
 	l.commands.Reset()

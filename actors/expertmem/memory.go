@@ -1,6 +1,7 @@
 package expertmem
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -75,20 +76,25 @@ func (m *Memory) Measure() (sysmem.Info, error) {
 	return now, nil
 }
 
-// Open makes slots and whatever reads into them. After an error the Memory can only be ended.
-func (m *Memory) Open(p Plan) (err error) {
+// Open makes slots and whatever reads into them. ctx ends the loading of all experts, if the plan
+// has that. After an error the Memory can only be ended.
+func (m *Memory) Open(ctx context.Context, p Plan) (err error) {
 	m.plan = p
-	dev, f := m.cfg.Device, m.cfg.File
+	dev := m.cfg.Device
+	src, err := m.source()
+	if err != nil {
+		return err
+	}
 	_, own := dev.(gpu.Discrete)
 	devices, each := gpu.PartsOf(dev), p.Parts
 	if each == nil {
 		each = []int{p.Slots}
 	}
 	switch {
-	case p.IO == Mmap && own:
-		m.slots, err = loadSlots(m.deviceOf, f, m.cfg.Layers)
+	case p.IO == Loaded:
+		m.slots, err = m.loadSlots(ctx, src)
 	case p.IO == Mmap:
-		m.slots, err = mapSlots(m.deviceOf, f, m.cfg.Layers)
+		m.slots, err = mapSlots(m.deviceOf, m.cfg.File, m.cfg.Layers)
 	case len(devices) != len(each):
 		return fmt.Errorf("expertmem: slots of %d parts, of %s with %d", len(each), dev.Name(), len(devices))
 	case own:
@@ -96,10 +102,6 @@ func (m *Memory) Open(p Plan) (err error) {
 	default:
 		m.slots, err = newSlots(devices, each, p.Stride, p.SlotBytes)
 	}
-	if err != nil {
-		return err
-	}
-	src, err := m.source()
 	if err != nil {
 		return err
 	}

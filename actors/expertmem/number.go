@@ -35,13 +35,13 @@ type bounded struct {
 	resize      func(number int) // asks for another number
 }
 
-// bounded returns what the governor bounds; ok is false if all experts are on a device with memory
-// of its own, where nothing can be given up.
+// bounded returns what the governor bounds; ok is false if all experts were loaded, of which none
+// can be given up.
 func (m *Memory) bounded() (b bounded, ok bool) {
 	p := &m.plan
 	_, own := m.cfg.Device.(gpu.Discrete)
 	switch {
-	case own && m.slots.staging == nil:
+	case p.IO == Loaded:
 		return b, false
 	case own:
 		h := m.slots.staging.tier

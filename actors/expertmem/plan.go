@@ -16,10 +16,15 @@ type IO string
 // The ways.
 const (
 	Auto     IO = "auto"     // whichever of the others suits
-	Mmap     IO = "mmap"     // mapped files, or copies that a device made when it was opened
+	Mmap     IO = "mmap"     // mapped files
+	Loaded   IO = "loaded"   // memory that is filled with all experts before anything else begins
 	Direct   IO = "direct"   // slots, filled past the page cache
 	Buffered IO = "buffered" // slots, filled through the page cache
 )
+
+// Streams reports whether experts are read into slots while an engine works. Otherwise all of them
+// are in memory from the beginning.
+func (io IO) Streams() bool { return io == Direct || io == Buffered }
 
 // directWorkers is how many reads past the page cache run at once. One or two are enough to keep
 // the measured disks busy; more only wait (docs/experiments.md).
@@ -109,7 +114,7 @@ func MakePlan(s Shape, w Wishes, r Room, log *slog.Logger) (Plan, error) {
 		return Plan{}, err
 	}
 	p.WaveSlots = min(cmp.Or(w.WaveSlots, 64), s.Experts)
-	if p.IO == Mmap {
+	if !p.IO.Streams() {
 		p.Workers, p.Slots, p.All = cmp.Or(w.Workers, readpool.DefaultWorkers), s.Layers*s.Experts, true
 		return p, nil
 	}
@@ -120,23 +125,38 @@ func MakePlan(s Shape, w Wishes, r Room, log *slog.Logger) (Plan, error) {
 	return p, p.chooseHost(s, w, r)
 }
 
-// chooseIO chooses between a mapping and slots.
+// chooseIO chooses whether experts are mapped, loaded or read into slots.
 func (p *Plan) chooseIO(s Shape, w Wishes, r Room, budget int64, direct func() error) error {
-	if p.IO = w.IO; p.IO != "" && p.IO != Auto {
+	own := r.Host > 0 // a device with memory of its own, which cannot map files
+	if p.IO = w.IO; p.IO == Mmap && own {
+		p.IO = Loaded
 		return nil
 	}
-	p.IO = Direct
+	if p.IO == Mmap || p.IO.Streams() {
+		return nil
+	}
 	need := int64(s.All()) * int64(p.Stride)
 	fits := need <= budget
-	if w.MustFit {
-		if !fits {
-			return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; set Config.Resident to auto or off", need, max(0, budget))
-		}
+	switch {
+	case !fits && p.IO == Loaded:
+		return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; set Config.ExpertIO to auto", need, max(0, budget))
+	case !fits && w.MustFit:
+		return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; set Config.Resident to auto or off", need, max(0, budget))
+	case !fits:
+		p.IO = Direct
+	case p.IO == Loaded || own:
+		p.IO = Loaded
+	case p.Bytes <= MapBytes:
 		p.IO = Mmap
+	case w.MustFit:
+		p.IO = Loaded
+	case direct() != nil:
+		p.IO = Mmap
+	default:
+		p.IO = Direct
 	}
-	// a device with memory of its own loads all at Open
-	if fits && (p.Bytes <= MapBytes || r.Host > 0 || direct() != nil) {
-		p.IO = Mmap
+	if p.IO == Loaded && !own {
+		_ = direct() // else they go through the page cache
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func TestBadUsage(t *testing.T) {
 		{"unknown device", []string{"run", "-p", "x", "--device", "abacus"}, "--device abacus is unknown; available: auto, host, cuda, metal, emu"},
 		{"unknown activations", []string{"eval", "--ids", ids, "--activations", "int4"}, "--activations int4 is unknown; available: int8, f32"},
 		{"unknown keys and values", []string{"eval", "--ids", ids, "--kv", "int4"}, "--kv int4 is unknown; available: f32, int8"},
-		{"unknown expert I/O", []string{"inspect", "--expert-io", "tape"}, "--expert-io tape is unknown; available: auto, mmap, direct, buffered"},
+		{"unknown expert I/O", []string{"inspect", "--expert-io", "tape"}, "--expert-io tape is unknown; available: auto, mmap, loaded, direct, buffered"},
 		{"trace to nowhere", []string{"run", "-p", "x", "--trace", "timeline=t.json"}, `--trace: traces cannot go to "timeline=t.json"; available: off, stdout, stderr, file=FILE, otlp, otlp=URL`},
 		{"trace to no file", []string{"run", "-p", "x", "--trace", "file="}, `--trace: traces cannot go to "file="`},
 		{"trace to no address", []string{"run", "-p", "x", "--trace", "otlp=localhost:4317"}, `--trace: the collector's address "localhost:4317" must be http://HOST:PORT`},

@@ -37,7 +37,7 @@ type benchCmd struct {
 	Sequences    []int         `default:"1" placeholder:"N" help:"Texts at once, each with a prompt of its own; speeds are of all together. Several numbers are measured side by side. Default: 1."`
 	Warmup       *int          `placeholder:"W" help:"Tokens that each text decodes before the measurement. Default: 100; with --sweep 32; or what the context leaves."`
 	Cold         bool          `help:"Measure one run from empty expert slots, without a warm-up, and compute what the best possible cache would have read. Files that the system has cached stay cached: drop them yourself."`
-	Forget       bool          `help:"Empty the expert slots and drop all predictions before every run, so that each begins with misses. The experts must have slots (not --expert-io mmap)."`
+	Forget       bool          `help:"Empty the expert slots and drop all predictions before every run, so that each begins with misses. The experts must have slots (not --expert-io mmap or loaded)."`
 	Sweep        bool          `help:"Instead of measuring one setting, race combinations of settings, those of --grid or a few usual ones, against the defaults."`
 	Grid         []string      `sep:"none" placeholder:"NAME=V,V" help:"With --sweep: the values of one setting; may be given several times. Settings: ring-depth, read-workers, prefetch, chunk-rows, expert-memory. Others stay as their flags say. Default: ring-depth=1,2 and read-workers=4,8 and prefetch=off,both."`
 	Soak         time.Duration `placeholder:"DURATION" help:"Instead of runs, decode for this long, like 20m, and watch speed, memory, allocations and goroutines by the minute."`
@@ -73,7 +73,7 @@ func (c *benchCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	case errors.As(err, &long):
 		return process.Usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", long.PromptTokens, long.GenTokens, long.Context)
 	case errors.Is(err, stages.ErrExpertsMapped):
-		return process.Usagef("--forget needs expert slots, but these experts are mapped; add --expert-io direct or buffered")
+		return process.Usagef("--forget needs expert slots, but these experts are mapped or loaded; add --expert-io direct or buffered")
 	}
 	return err
 }

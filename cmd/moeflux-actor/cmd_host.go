@@ -30,7 +30,7 @@ type hostCmd struct {
 	ExpertsDir   string        `name:"experts-dir" placeholder:"DIR" help:"A folder of expert files in place of the model's own."`
 	ExpertMemory flags.Size    `placeholder:"SIZE" help:"The most bytes for experts, of the GPU's memory if one computes. Default: what is free when the host starts, limits of cgroups counted, less a sixteenth."`
 	HostMemory   flags.Size    `placeholder:"SIZE" help:"With a GPU: the most bytes of this machine's memory for experts between the disk and the GPU. Default: what is free when the host starts, less a sixteenth."`
-	ExpertIO     string        `name:"expert-io" placeholder:"NAME" help:"How experts are read: auto, mmap, direct or buffered. Default: auto."`
+	ExpertIO     string        `name:"expert-io" placeholder:"NAME" help:"How experts are read: auto, mmap, loaded, direct or buffered. Default: auto."`
 	ReadWorkers  int           `placeholder:"N" help:"The number of parallel reads. Default: up to 4 past the page cache, 8 through it, and fewer where the disk is faster then."`
 	Device       string        `default:"auto" placeholder:"NAME" help:"What computes: auto, host (the processor), cuda, metal or emu, as with run. Engines ask only a host that computes their bits, so both need the same kind. One device: a host for each of several. Default: auto."`
 	Threads      int           `placeholder:"N" help:"Compute threads of the processor. Default: the cores this process may use, as many as a CPU quota allows at the time."`

@@ -101,7 +101,7 @@ func (f *runFigures) line() string {
 			parts = append(parts, text)
 		}
 	}
-	if f.ExpertIO != actors.ExpertIOMmap {
+	if f.ExpertIO.Streams() {
 		add(f.ReadCounts.Text())
 		add(f.AheadText(string(f.Prefetch), f.Ahead))
 	}

@@ -142,7 +142,7 @@ func (k *runs) bandwidth(ctx context.Context) error {
 // compare measures the disk if experts are read from it, and sets what could have been.
 func (k *runs) compare(ctx context.Context) (err error) {
 	i, r := &k.info, k.r
-	if i.ExpertIO != actors.ExpertIOMmap {
+	if i.ExpertIO.Streams() {
 		r.Disk, err = forecast.MeasureDisk(ctx, k.m.Config, []diskbw.Mode{forecast.ModeOf(i.ExpertIO)}, []int{i.ReadWorkers})
 		if err != nil && !errors.As(err, new(*diskbw.UnsupportedError)) {
 			return err
@@ -157,7 +157,7 @@ func (k *runs) compare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if k.m.Config.Hosts+k.m.Config.HostsJoin != "" && i.ExpertIO != actors.ExpertIOMmap {
+	if k.m.Config.Hosts+k.m.Config.HostsJoin != "" && i.ExpertIO.Streams() {
 		return nil // doctor's forecast has the hosts and the network
 	}
 	total, err := k.host.Memory()

@@ -84,7 +84,7 @@ func EffectOf(i *actors.Info, prompts int, memorySwept bool) Effect {
 		io: i.ExpertIO, resident: i.Resident, prefetch: i.Prefetch, layersAhead: i.PrefetchLayers,
 		ringDepth: i.RingDepth, readWorkers: i.ReadWorkers, chunkRows: min(i.ChunkRows, prompts), threads: i.Threads,
 	}
-	if i.ExpertIO == actors.ExpertIOMmap {
+	if !i.ExpertIO.Streams() {
 		e.readWorkers = 0 // nothing is read
 	} else if memorySwept {
 		e.slots = i.Slots
@@ -102,7 +102,7 @@ func (k *sweep) distinct(ctx context.Context, all []*SweepSetting) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name(), err)
 		}
-		s.Slots, s.Mapped, s.Same = i.Slots, i.ExpertIO == actors.ExpertIOMmap, []Flags{}
+		s.Slots, s.Mapped, s.Same = i.Slots, !i.ExpertIO.Streams(), []Flags{}
 		e := EffectOf(&i, k.r.PromptTokens*k.r.Sequences, memorySwept)
 		if at := slices.Index(effects, e); at >= 0 {
 			k.settings[at].Same = append(k.settings[at].Same, s.Flags)

@@ -59,7 +59,7 @@ func (r *Report) plan(cfg actors.Config) *actors.Info {
 	r.Plan.Settings = figures.SettingsOf(&i)
 	r.Plan.ExpertMemory, r.Plan.Resident, r.Plan.Streamed = i.SlotMemory(), i.WeightBytes, i.ExpertBytes
 	r.Plan.SlotShare = 1
-	if i.ExpertIO != actors.ExpertIOMmap && i.ExpertBytes > 0 {
+	if i.ExpertIO.Streams() && i.ExpertBytes > 0 {
 		r.Plan.SlotShare = min(1, float64(i.SlotMemory())/float64(i.ExpertBytes))
 	}
 	return &i
@@ -88,7 +88,7 @@ func (r *Report) measureDisk(ctx context.Context, of actors.Config) error {
 // with the default. An engine comes to fewer by itself. For more it sets the read workers and the
 // advice, and reports that it did.
 func (r *Report) readWorkers(cfg *actors.Config, i *actors.Info) bool {
-	if r.Plan.Error != "" || cfg.ReadWorkers != 0 || i.ExpertIO == actors.ExpertIOMmap {
+	if r.Plan.Error != "" || cfg.ReadWorkers != 0 || !i.ExpertIO.Streams() {
 		return false
 	}
 	top, used := Faster(r.Disk, ModeOf(i.ExpertIO), i.ReadWorkers)
@@ -154,18 +154,17 @@ func (r *Report) explain(s *Subject, i *actors.Info) {
 // explainExperts gives the reasons for the way that experts come into memory.
 func (r *Report) explainExperts(cfg *actors.Config, i *actors.Info) {
 	all, slots := figures.Bytes(i.ExpertBytes), figures.Bytes(i.SlotMemory())
-	mapped := i.ExpertIO == actors.ExpertIOMmap
 	switch {
 	case cfg.ExpertIO != "" && cfg.ExpertIO != actors.ExpertIOAuto:
 		r.why("expert I/O %s, as Config.ExpertIO says", i.ExpertIO)
-	case mapped:
+	case !i.ExpertIO.Streams():
 		r.why("expert I/O %s: all experts, %s, fit into the memory for them", i.ExpertIO, all)
 	case i.SlotMemory() >= i.ExpertBytes:
 		r.why("expert I/O %s: all experts, %s, fit into the memory for them; they are read as tokens need them, the rest in the background", i.ExpertIO, all)
 	default:
 		r.why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, all, slots)
 	}
-	if !mapped && cfg.ExpertMemory == 0 {
+	if i.ExpertIO.Streams() && cfg.ExpertMemory == 0 {
 		r.why("%s for %d expert slots, out of %s of free memory%s; Config.ExpertMemory sets it", slots, i.Slots, figures.Bytes(r.Machine.Free), r.Plan.Parked(", beside "))
 	}
 }

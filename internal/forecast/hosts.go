@@ -102,7 +102,7 @@ func hostOf(s *actors.HostSurvey) Host {
 func (h *Hosts) place(i *actors.Info, m *model.Config) {
 	layers := len(m.MoELayers())
 	h.HereSlots, h.Experts = i.Slots, layers*m.NumExperts
-	if i.ExpertIO == actors.ExpertIOMmap {
+	if !i.ExpertIO.Streams() {
 		h.Here, h.HereSlots, h.Pays = Placed{Owned: h.Experts, Share: 1}, h.Experts, PaysNo
 		h.Verdict = "hosts would not be asked: all experts are in this machine's memory"
 		return

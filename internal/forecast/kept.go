@@ -40,7 +40,7 @@ func Expect(i *actors.Info, t Text) (Kept, error) {
 	switch {
 	case i.ExpertIO == actors.ExpertIOMmap && i.ExpertBytes > t.Free:
 		return Kept{}, nil // the system decides what stays, page by page
-	case i.ExpertIO == actors.ExpertIOMmap:
+	case !i.ExpertIO.Streams():
 		return Kept{1, "since all experts are in memory"}, nil
 	case i.Slots >= all: // the engine fills the rest in the background
 		return Kept{1, "since every expert has a slot"}, nil

@@ -140,7 +140,7 @@ func (t *Tuner) tokens(b *baseline) int {
 // record runs a text with the defaults, and records it if experts are streamed.
 func (t *Tuner) record(ctx context.Context) (*baseline, *record.Recording, error) {
 	o, flags := t.options(min(recordTokens, t.plan.Context/2)), bench.Flags{}
-	streamed := t.plan.ExpertIO != actors.ExpertIOMmap
+	streamed := t.plan.ExpertIO.Streams()
 	var path string
 	if streamed {
 		dir, err := os.MkdirTemp(t.Temp, "tune")

@@ -203,7 +203,7 @@ func (p *Pool) work(worker int) {
 		if i >= 0 {
 			began := p.begin(worker, place{g, i})
 			p.mu.Unlock()
-			err, again := p.readTwice(&g.reqs[i])
+			err, again := ReadTwice(p.src, &g.reqs[i])
 			now := time.Now()
 			p.mu.Lock()
 			p.end(worker, place{g, i}, End{err, began, now}, again)
@@ -276,13 +276,14 @@ func (p *Pool) end(worker int, at place, end End, again bool) {
 	p.wakeNext()
 }
 
-// readTwice reads, and tries again if that fails: a cable, a network or a controller may recover at
-// once. It does not try again after a panic, or if the Source is closed.
-func (p *Pool) readTwice(r *Request) (err error, again bool) {
-	if err = p.read(r); err == nil || !worthAgain(err) {
+// ReadTwice reads what r asks for, and tries again if that fails: a cable, a network or a
+// controller may recover at once. It does not try again after a panic, which it returns as an
+// error, or if src is closed.
+func ReadTwice(src Source, r *Request) (err error, again bool) {
+	if err = read(src, r); err == nil || !worthAgain(err) {
 		return err, false
 	}
-	return p.read(r), true
+	return read(src, r), true
 }
 
 func worthAgain(err error) bool {
@@ -291,11 +292,11 @@ func worthAgain(err error) bool {
 }
 
 // read calls the Source and turns a panic into an error.
-func (p *Pool) read(r *Request) (err error) {
+func read(src Source, r *Request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Layer: r.Layer, Expert: r.Expert, Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return p.src.ReadExpert(r.Layer, r.Expert, r.Dst)
+	return src.ReadExpert(r.Layer, r.Expert, r.Dst)
 }

@@ -29,7 +29,7 @@ type Config struct {
 	// HostMemory is the most bytes of this machine's memory for experts that are on their way to a
 	// device with memory of its own, or may be wanted there again. 0 means what is free, likewise.
 	HostMemory  int64
-	ExpertIO    string // how experts are read: auto, mmap, direct or buffered; "" means auto
+	ExpertIO    string // how experts are read: auto, mmap, loaded, direct or buffered; "" means auto
 	ReadWorkers int    // parallel reads; 0: as many as suit
 	// Secrets say which engines are served. Without any it is those of this machine.
 	Secrets secrets.Files
@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	if h.print, err = fingerprint.Of(cfg.Model, cfg.ExpertsDir); err != nil {
 		return h, err
 	}
-	if err := h.openMemory(); err != nil {
+	if err := h.openMemory(ctx); err != nil {
 		return h, err
 	}
 	if h.queue, err = cfg.Device.NewQueue(); err != nil {
@@ -94,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 	p := &h.plan
 	if h.core, err = expertio.New(expertio.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, First: m.MoELayers()[0], ExpertBytes: p.SlotBytes, Slots: p.Slots, WaveSlots: p.WaveSlots,
-		RingDepth: ringDepth, Reads: 2 * p.Workers, Mapped: p.IO == expertmem.Mmap, Single: true,
+		RingDepth: ringDepth, Reads: 2 * p.Workers, Mapped: !p.IO.Streams(), Single: true,
 	}); err != nil {
 		return h, err
 	}
@@ -103,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (h *Host, err error) {
 }
 
 // openMemory plans and opens the memory of experts.
-func (h *Host) openMemory() (err error) {
+func (h *Host) openMemory(ctx context.Context) (err error) {
 	f, m := h.files.Experts, h.files.Config
 	if h.memory, err = expertmem.New(expertmem.Config{Device: h.cfg.Device, File: f, Layers: len(m.Layers), Host: memoryHost{h}, Log: h.cfg.Logger, WrapReads: h.cfg.wrapReads}, nil); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *Host) openMemory() (err error) {
 	if err != nil {
 		return err
 	}
-	return h.memory.Open(h.plan)
+	return h.memory.Open(ctx, h.plan)
 }
 
 // available returns the bytes of memory that experts may have: the machine's, or those of a device
