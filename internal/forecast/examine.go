@@ -161,6 +161,7 @@ func (r *Report) explainExperts(cfg *actors.Config, i *actors.Info) {
 		r.why("expert I/O %s: all experts, %s, fit into the memory for them", i.ExpertIO, all)
 	case i.SlotMemory() >= i.ExpertBytes:
 		r.why("expert I/O %s: all experts, %s, fit into the memory for them; they are read as tokens need them, the rest in the background", i.ExpertIO, all)
+		r.why("Config.ExpertIO loaded reads them all before the first token, and then decodes faster")
 	default:
 		r.why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, all, slots)
 	}
