@@ -264,17 +264,20 @@ func (c Config) Validate() error {
 	default:
 		bad(true, "Config.Prefetch is %q, but must be off, last-token, next-gate or both", c.Prefetch)
 	}
-	bad(c.Partial && (c.ExpertIO != "" && c.ExpertIO != ExpertIOAuto && c.ExpertIO != ExpertIOBuffered || c.Resident == ResidentOn), "Config.Partial is set, but Config.ExpertIO is %q and Config.Resident %q; leave both to auto", c.ExpertIO, c.Resident)
+	whole := c.ExpertIO == ExpertIOMmap || c.ExpertIO == ExpertIOLoaded || c.Resident == ResidentOn
+	bad(c.Partial && (whole || c.ExpertIO == ExpertIODirect), "Config.Partial is set, but Config.ExpertIO is %q and Config.Resident %q; leave both to auto", c.ExpertIO, c.Resident)
 	bad(c.PrefetchLayers < 0 || c.PrefetchLayers > 2, "Config.PrefetchLayers is %d, but must be 1 or 2", c.PrefetchLayers)
 	switch c.ExpertIO {
 	case "", ExpertIOAuto, ExpertIOMmap, ExpertIOLoaded, ExpertIODirect, ExpertIOBuffered:
 	default:
-		bad(true, "Config.ExpertIO is %q, but must be auto, mmap, loaded, direct or buffered", c.ExpertIO)
+		bad(true, "Config.ExpertIO is %q, but must be auto, mmap, loaded, direct or buffered",
+			c.ExpertIO)
 	}
 	switch c.Resident {
 	case "", ResidentAuto, ResidentOff:
 	case ResidentOn:
-		bad(c.ExpertIO.Streams(), "Config.Resident is on, but Config.ExpertIO is %s; leave it to auto, or set mmap or loaded", c.ExpertIO)
+		bad(c.ExpertIO.Streams(), "Config.Resident is on, but Config.ExpertIO is %s; "+
+			"leave it to auto, or set mmap or loaded", c.ExpertIO)
 		bad(c.CountAhead, "Config.Resident is on, and Config.CountAhead is set; a device that routes by itself does not ask routers ahead")
 	default:
 		bad(true, "Config.Resident is %q, but must be auto, on or off", c.Resident)

@@ -180,14 +180,14 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	i.plan = p
 	i.ExpertIO, i.Slots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
-	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, !p.IO.Streams() && cfg.Resident != ResidentOff && !cfg.CountAhead)
+	i.Resident = !p.IO.Streams() && cfg.Resident != ResidentOff && !cfg.CountAhead
+	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, i.Resident)
 	i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 2), cmp.Or(cfg.PromptShare, promptShareStreamed)
 	if p.All {
 		i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, len(gpu.PartsOf(cfg.Device))), cmp.Or(cfg.PromptShare, promptShareInMemory)
 	}
 	if !p.IO.Streams() {
 		i.Prefetch = PrefetchOff
-		i.Resident = cfg.Resident != ResidentOff && !cfg.CountAhead
 	}
 	return nil
 }

@@ -160,9 +160,10 @@ func TestSettleLoads(t *testing.T) {
 	}{
 		{"loaded", Config{ExpertIO: ExpertIOLoaded}, p.files, 24 * gb, ""},
 		{"loaded, not directly", Config{ExpertIO: ExpertIOLoaded}, round, 24 * gb, ""},
-		{"too large", Config{ExpertIO: ExpertIOLoaded}, p.files, 16 * gb, "set Config.ExpertIO to auto"},
-		{"larger than it may be", Config{ExpertIO: ExpertIOLoaded, ExpertMemory: 8 * gb}, p.files, 24 * gb, "set Config.ExpertIO to auto"},
-		{"resident, too large", Config{Resident: ResidentOn}, p.files, 16 * gb, "set Config.Resident to auto or off"},
+		{"too large", Config{ExpertIO: ExpertIOLoaded}, p.files, 16 * gb, "ExpertIO to auto"},
+		{"larger than it may be", Config{ExpertIO: ExpertIOLoaded, ExpertMemory: 8 * gb}, p.files, 24 * gb,
+			"ExpertIO to auto"},
+		{"resident, too large", Config{Resident: ResidentOn}, p.files, 16 * gb, "Resident to auto or off"},
 	} {
 		c.cfg.Device = namedDevice{}
 		i, err := settle(c.cfg, p.cfg, c.files, sysmem.Info{Total: c.memory, Available: c.memory})
@@ -170,8 +171,11 @@ func TestSettleLoads(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
 			}
-		} else if err != nil || i.ExpertIO != ExpertIOLoaded || !i.Resident || i.Prefetch != PrefetchOff {
-			t.Errorf("%s: %s, resident %v, prefetch %s, %v", c.name, i.ExpertIO, i.Resident, i.Prefetch, err)
+			continue
+		}
+		if err != nil || i.ExpertIO != ExpertIOLoaded || !i.Resident || i.Prefetch != PrefetchOff {
+			t.Errorf("%s: %s, resident %v, prefetch %s, %v",
+				c.name, i.ExpertIO, i.Resident, i.Prefetch, err)
 		}
 	}
 }
@@ -218,9 +222,9 @@ func TestSettleWishes(t *testing.T) {
 		{"expert memory for all", Config{ExpertMemory: 17 * gb}, ExpertIODirect, 48 * 128, 4},
 		{"mapped", Config{ExpertIO: ExpertIOMmap}, ExpertIOMmap, 48 * 128, 8},
 		{"loaded", Config{ExpertIO: ExpertIOLoaded}, ExpertIOLoaded, 48 * 128, 8},
-		{"loaded by some workers", Config{ExpertIO: ExpertIOLoaded, ReadWorkers: 2}, ExpertIOLoaded, 48 * 128, 2},
+		{"loaded by two", Config{ExpertIO: ExpertIOLoaded, ReadWorkers: 2}, ExpertIOLoaded, 48 * 128, 2},
 		{"resident", Config{Resident: ResidentOn}, ExpertIOLoaded, 48 * 128, 8},
-		{"resident and mapped", Config{Resident: ResidentOn, ExpertIO: ExpertIOMmap}, ExpertIOMmap, 48 * 128, 8},
+		{"both", Config{Resident: ResidentOn, ExpertIO: ExpertIOMmap}, ExpertIOMmap, 48 * 128, 8},
 		{"buffered", Config{ExpertIO: ExpertIOBuffered, ExpertMemory: 2654208*100 + 5}, ExpertIOBuffered, 100, 8},
 		{"direct with all in slots", Config{ExpertIO: ExpertIODirect}, ExpertIODirect, 48 * 128, 4},
 		{"workers", Config{ExpertIO: ExpertIODirect, ReadWorkers: 3}, ExpertIODirect, 48 * 128, 3},

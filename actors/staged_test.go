@@ -66,7 +66,12 @@ func TestDiscrete(t *testing.T) {
 		io    actors.ExpertIO
 		slots int64
 		want  actors.ExpertIO
-	}{{actors.ExpertIOAuto, 0, actors.ExpertIOLoaded}, {actors.ExpertIOMmap, 0, actors.ExpertIOLoaded}, {actors.ExpertIOBuffered, 12, actors.ExpertIOBuffered}, {actors.ExpertIOBuffered, 200, actors.ExpertIOBuffered}} {
+	}{
+		{actors.ExpertIOAuto, 0, actors.ExpertIOLoaded},
+		{actors.ExpertIOMmap, 0, actors.ExpertIOLoaded},
+		{actors.ExpertIOBuffered, 12, actors.ExpertIOBuffered},
+		{actors.ExpertIOBuffered, 200, actors.ExpertIOBuffered},
+	} {
 		t.Run(fmt.Sprintf("io=%s/slots=%d", c.io, c.slots), func(t *testing.T) {
 			dev := &discrete{Device: host, free: 1 << 30}
 			e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: c.io, ExpertMemory: c.slots * 4096 * 4})

@@ -24,19 +24,24 @@ func (m *Memory) loadSlots(ctx context.Context, src readpool.Source) (*slotMemor
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("expertmem: loading experts: %w", err), s.release())
 	}
-	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", time.Since(began).Seconds())
+	took := time.Since(began).Seconds()
+	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", took)
 	return s, nil
 }
 
 // emptySlots makes the memory for loadSlots. What it returns with an error is to be released.
 func (m *Memory) emptySlots() (*slotMemory, error) {
-	f := m.cfg.File
-	s := &slotMemory{buffers: make([]gpu.Buffer, m.cfg.Layers), bases: make([]int, m.cfg.Layers), perBuffer: f.Experts(), stride: m.plan.Stride, bytesEach: m.plan.SlotBytes}
+	f, layers := m.cfg.File, m.cfg.Layers
+	s := &slotMemory{
+		buffers: make([]gpu.Buffer, layers), bases: make([]int, layers),
+		perBuffer: f.Experts(), stride: m.plan.Stride, bytesEach: m.plan.SlotBytes,
+	}
 	if _, own := m.cfg.Device.(gpu.Discrete); own {
 		s.stride = s.bytesEach // no read goes there
 	}
 	for _, layer := range f.Layers() {
-		buf, err := m.deviceOf(layer).NewBuffer(f.Experts()*s.stride + SlotAlign) // small buffers begin anywhere
+		// small buffers begin anywhere
+		buf, err := m.deviceOf(layer).NewBuffer(f.Experts()*s.stride + SlotAlign)
 		if err != nil {
 			return s, err
 		}
@@ -81,13 +86,18 @@ func (m *Memory) load(ctx context.Context, s *slotMemory, src readpool.Source) e
 // expertAt names an expert.
 type expertAt struct{ layer, expert int }
 
+// read reads the expert's record, twice if need be.
+func (x expertAt) read(src readpool.Source, dst []byte) error {
+	err, _ := readpool.ReadTwice(src, &readpool.Request{Layer: x.layer, Expert: x.expert, Dst: dst})
+	return err
+}
+
 // loadOne fills the slot of one expert: straight, or by way of the host's memory.
 func (m *Memory) loadOne(all loaders, s *slotMemory, src readpool.Source, x expertAt) error {
 	id := stages.SlotID(x.layer*s.perBuffer + x.expert)
 	dev, own := m.deviceOf(x.layer).(gpu.Discrete)
 	if !own {
-		err, _ := readpool.ReadTwice(src, &readpool.Request{Layer: x.layer, Expert: x.expert, Dst: s.bytes(id)})
-		return err
+		return x.read(src, s.bytes(id))
 	}
 	l, err := all.of(dev, s.bytesEach)
 	if err != nil {
@@ -136,7 +146,7 @@ func newLoader(dev gpu.Discrete, bytes int) (*loader, error) {
 
 func (l *loader) load(src readpool.Source, x expertAt, to gpu.View) error {
 	mem := l.host.Bytes()
-	if err, _ := readpool.ReadTwice(src, &readpool.Request{Layer: x.layer, Expert: x.expert, Dst: mem}); err != nil {
+	if err := x.read(src, mem); err != nil {
 		return err
 	}
 	l.commands.Reset()

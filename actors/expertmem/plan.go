@@ -137,11 +137,15 @@ func (p *Plan) chooseIO(s Shape, w Wishes, r Room, budget int64, direct func() e
 	}
 	need := int64(s.All()) * int64(p.Stride)
 	fits := need <= budget
+	tooLarge := func(advice string) error {
+		return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; %s",
+			need, max(0, budget), advice)
+	}
 	switch {
 	case !fits && p.IO == Loaded:
-		return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; set Config.ExpertIO to auto", need, max(0, budget))
+		return tooLarge("set Config.ExpertIO to auto")
 	case !fits && w.MustFit:
-		return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; set Config.Resident to auto or off", need, max(0, budget))
+		return tooLarge("set Config.Resident to auto or off")
 	case !fits:
 		p.IO = Direct
 	case p.IO == Loaded || own:

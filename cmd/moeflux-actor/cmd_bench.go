@@ -73,7 +73,8 @@ func (c *benchCmd) Run(ctx context.Context, inv *process.Invocation) error {
 	case errors.As(err, &long):
 		return process.Usagef("--prompt-tokens %d and --gen-tokens %d are too many: a sequence has %d positions", long.PromptTokens, long.GenTokens, long.Context)
 	case errors.Is(err, stages.ErrExpertsMapped):
-		return process.Usagef("--forget needs expert slots, but these experts are mapped or loaded; add --expert-io direct or buffered")
+		return process.Usagef("--forget needs expert slots, but these experts are mapped or loaded; " +
+			"add --expert-io direct or buffered")
 	}
 	return err
 }
