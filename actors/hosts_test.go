@@ -58,8 +58,8 @@ func asksHosts(dir string, addrs ...string) actors.Config {
 	return actors.Config{Model: dir, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 64 << 10, Hosts: strings.Join(addrs, ",")}
 }
 
-// TestHosts holds a conversation with none, one and three expert hosts, which have their experts in
-// memory or read them: the bits are the same, of models of every kind of expert.
+// TestHosts holds a conversation with one and four expert hosts, which map their experts, load them
+// or read them: the bits are the same as with none, of models of every kind of expert.
 func TestHosts(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -84,8 +84,10 @@ func TestHosts(t *testing.T) {
 			reads := func() string {
 				return expertHost(t, expert.Config{Model: dir, ExpertIO: "buffered", ExpertMemory: 64 << 10, Device: compute()})
 			}
-			all := []string{expertHost(t, expert.Config{Model: dir, Device: compute()}), reads(), reads()}
-			for _, hosts := range [][]string{all[:1], all[1:2], all} {
+			maps := expertHost(t, expert.Config{Model: dir, Device: compute()})
+			loads := expertHost(t, expert.Config{Model: dir, ExpertIO: "loaded", Device: compute()})
+			all := []string{maps, loads, reads(), reads()}
+			for _, hosts := range [][]string{all[:1], all[1:2], all[2:3], all} {
 				cfg := asksHosts(dir, hosts...)
 				cfg.Device = compute()
 				e := open(t, cfg)
