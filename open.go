@@ -158,7 +158,8 @@ func (m *Model) Close(ctx context.Context) error {
 // ResizeExperts bounds the memory of the expert slots while the model runs, in bytes, and returns
 // what they may take then: at least that of one wave of experts, and at most Info.SlotMemory. The
 // bound holds until the next call. What is given up goes back to the system as experts can be
-// spared; answers stay the same. Where experts are mapped there are no slots, and nothing changes.
+// spared; answers stay the same. Where experts are mapped or loaded there are no slots, and nothing
+// changes.
 func (m *Model) ResizeExperts(ctx context.Context, bytes int64) (int64, error) {
 	i := m.Info()
 	if i.SlotMemory() == 0 {

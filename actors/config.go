@@ -40,8 +40,8 @@ type Config struct {
 	// 2. 1 makes every layer wait for the device; above 2 only prefill and several sequences gain.
 	// Of several devices each has as many.
 	RingDepth int
-	// Prefetch is the predictor of speculative reads. "" means both. With mapped experts nothing is
-	// read ahead.
+	// Prefetch is the predictor of speculative reads. "" means both. With mapped or loaded experts
+	// nothing is read ahead.
 	Prefetch Prefetch
 	// PrefetchLayers is how many layers ahead experts are predicted, 1 or 2. 0 means 2. 1 leaves
 	// the disk a layer's time; 2 leaves it two, but the guesses are right less often, and looking

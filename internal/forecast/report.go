@@ -39,7 +39,7 @@ type Plan struct {
 	Advice       string  `json:"advice"`  // a setting to run with, which the plan assumes; "" for none
 	Variant      string  `json:"variant"` // of the host device's kernels
 	Threads      int     `json:"threads"`
-	ExpertMemory int64   `json:"expert_memory"` // of all slots; 0 if experts are mapped
+	ExpertMemory int64   `json:"expert_memory"` // of all slots; 0 without slots
 	Profile      string  `json:"profile"`       // of the use of experts; "" for none
 	SlotShare    float64 `json:"slot_share"`    // of all experts
 	Resident     int64   `json:"resident"`      // weights that stay in memory

@@ -15,8 +15,8 @@
 //
 // There are three kinds of reads: on demand; ahead of demand, for hints; and, while the disk has
 // nothing else to do, for a warm start from the counts of earlier runs. The number of slots may
-// change while the engine runs. If all experts are mapped, every expert has a slot of its own from
-// the start, and every pick is a hit.
+// change while the engine runs. If all experts are mapped or loaded, every expert has a slot of its
+// own from the start, and every pick is a hit.
 //
 //	core.go      messages; reads that end
 //	loads.go     a plan on its way to dispatch: finding and taking slots, asking for reads
