@@ -168,8 +168,14 @@ func TestImpossibleSettings(t *testing.T) {
 		{actors.Config{Model: dir, Device: dev, Prefetch: "guess"}, `Config.Prefetch is "guess", but must be off`},
 		{actors.Config{Model: dir, Device: dev, PrefetchLayers: 3}, `Config.PrefetchLayers is 3, but must be 1 or 2`},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: "tape"}, `Config.ExpertIO is "tape"`},
-		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOLoaded, Partial: true}, "leave both to auto"},
-		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIODirect, Resident: actors.ResidentOn}, "or set mmap or loaded"},
+		{
+			actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOLoaded, Partial: true},
+			"leave both to auto",
+		},
+		{
+			actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIODirect, Resident: actors.ResidentOn},
+			"or set mmap or loaded",
+		},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 100}, "raise Config.ExpertMemory"},
 		{actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 17, WaveSlots: 8}, "raise Config.ExpertMemory"},
 		{actors.Config{Model: dir, Device: dev, Context: 1 << 30}, "or set Config.ContextBeyond"},

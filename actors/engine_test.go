@@ -74,7 +74,8 @@ func equalBits(t *testing.T, name string, chunkRows func(depth int) int) {
 		slots, waves, wrk int
 	}{
 		{actors.ExpertIOMmap, actors.ResidentOff, 0, 0, 0}, {actors.ExpertIOMmap, actors.ResidentOff, 0, 3, 0}, {actors.ExpertIOMmap, actors.ResidentOn, 0, 0, 0},
-		{actors.ExpertIOLoaded, actors.ResidentOn, 0, 0, 3}, {actors.ExpertIOLoaded, actors.ResidentOff, 0, 2, 1},
+		{actors.ExpertIOLoaded, actors.ResidentOn, 0, 0, 3},
+		{actors.ExpertIOLoaded, actors.ResidentOff, 0, 2, 1},
 		{actors.ExpertIOBuffered, "", 1, 1, 1}, {actors.ExpertIOBuffered, "", 4, 4, 2},
 		{actors.ExpertIOBuffered, "", 24, 3, 8}, {actors.ExpertIOBuffered, "", 128, 16, 8},
 	}

@@ -23,7 +23,9 @@ import (
 const queuedReads = 2
 
 // build makes the memory, the queue and the five cores.
-func (e *Engine) build(ctx context.Context, cfg Config) (cores [stages.NumStages]stages.Core, err error) {
+func (e *Engine) build(
+	ctx context.Context, cfg Config,
+) (cores [stages.NumStages]stages.Core, err error) {
 	i, m := &e.info, e.model
 	mapped := !i.ExpertIO.Streams()
 	if err := e.memory.Open(ctx, i.plan); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
@@ -40,15 +39,11 @@ func (m *Memory) emptySlots() (*slotMemory, error) {
 		s.stride = s.bytesEach // no read goes there
 	}
 	for _, layer := range f.Layers() {
-		// small buffers begin anywhere
 		buf, err := m.deviceOf(layer).NewBuffer(f.Experts()*s.stride + SlotAlign)
 		if err != nil {
 			return s, err
 		}
-		s.buffers[layer] = buf
-		if mem := buf.Bytes(); mem != nil {
-			s.bases[layer] = int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % SlotAlign)
-		}
+		s.buffers[layer], s.bases[layer] = buf, baseOf(buf)
 	}
 	return s, nil
 }

@@ -54,10 +54,16 @@ func newSlots(devices []gpu.Device, each []int, stride, expertBytes int) (s *slo
 		if buf.Bytes() == nil {
 			return s, fmt.Errorf("expertmem: device %s has no memory that expert reads can fill", dev.Name())
 		}
-		s.bases = append(s.bases, int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes())))%SlotAlign))
+		s.bases = append(s.bases, baseOf(buf))
 	}
 	s.filled = make([]bool, total)
 	return s, nil
+}
+
+// baseOf returns how many bytes come before the first slot of a buffer, which begins anywhere if it
+// is small: so many that reads past the page cache can go there. 0 for a device's own memory.
+func baseOf(buf gpu.Buffer) int {
+	return int(-uintptr(unsafe.Pointer(unsafe.SliceData(buf.Bytes()))) % SlotAlign)
 }
 
 // mapSlots makes a slot in the mapped files for every expert of every layer.
