@@ -21,9 +21,12 @@ func (e *OpError) Error() string { return "gpu: " + e.Op + ": " + e.Why }
 func (c *Commands) Check() error {
 	for i, op := range c.ops {
 		var err error
-		if e, ok := op.(*Experts); ok {
-			err = e.check(c.tabulates(e.Table, i))
-		} else {
+		switch o := op.(type) {
+		case *Experts:
+			err = o.check(c.tabulates(o.Table, i))
+		case *Retabulate:
+			err = o.check(c.tabulates(o.Table, i))
+		default:
 			err = op.Check()
 		}
 		if err != nil {

@@ -81,6 +81,18 @@ func TestCheckExperts(t *testing.T) {
 			{"no table", func(o *Tabulate) { o.Table = nil }, "no Table"},
 			{"no place", func(o *Tabulate) { o.Table.At = View{} }, "no place"},
 		}))
+	check(t, func() Retabulate {
+		table := &ExpertTable{Experts: []Expert{expert(), expert()}, At: room(2 * TableBytes), written: true}
+		return Retabulate{Table: table, Index: 1, Expert: expert()}
+	}, join(
+		mats("Down", func(o *Retabulate) *Matrix { return &o.Expert.Down }),
+		[]bad[Retabulate]{
+			{"no table", func(o *Retabulate) { o.Table = nil }, "no Table"},
+			{"a table that was not written", func(o *Retabulate) { o.Table.written = false }, "never written"},
+			{"an index below", func(o *Retabulate) { o.Index = -1 }, "index -1"},
+			{"an index beyond", func(o *Retabulate) { o.Index = 2 }, "index 2"},
+			{"another shape", func(o *Retabulate) { o.Expert.Up.Rows = 16 }, "Up is"},
+		}))
 	e.Table.At = room(2 * TableBytes)
 	e.Picks = List[int32]{At: floats(6)}
 	testTabulated(t, e)
@@ -118,6 +130,18 @@ func testTabulated(t *testing.T, e Experts) {
 	written.Accept()
 	if c := use(); c.Check() != nil || e.Check() != nil {
 		t.Errorf("with a table on the device: %v, %v", c.Check(), e.Check())
+	}
+	again := ExpertTable{Experts: e.Table.Experts, At: e.Table.At}
+	var one Commands
+	Encode(&one, Retabulate{Table: &again, Expert: again.Experts[0]})
+	if one.Check() == nil {
+		t.Error("an expert of a table that no device has is replaced")
+	}
+	one.Reset()
+	Encode(&one, Tabulate{Table: &again})
+	Encode(&one, Retabulate{Table: &again, Expert: again.Experts[0]})
+	if err := one.Check(); err != nil {
+		t.Errorf("an expert of a table that was written just before: %v", err)
 	}
 }
 

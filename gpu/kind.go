@@ -27,6 +27,7 @@ const (
 	KindCausalConv
 	KindDeltaRule
 	KindTabulate
+	KindRetabulate
 	KindRoute
 	KindExperts
 	KindCombine

@@ -27,6 +27,45 @@ func (o *Tabulate) Check() error {
 	return c.result()
 }
 
+// Retabulate replaces the expert at Index of a table that Tabulate wrote, in the device's form of the
+// table alone: Table.Experts stays as it was. Operations after it, of these Commands and of what is
+// submitted later, read the new expert's weights. Earlier ones may read the old one's until they are
+// done.
+//
+// So experts can move, as from the host's memory to the device's. The new expert has the shape and
+// formats of the table's first.
+type Retabulate struct {
+	Table  *ExpertTable
+	Index  int
+	Expert Expert
+}
+
+// Kind returns the kind, see Op.
+func (o *Retabulate) Kind() Kind { return KindRetabulate }
+
+// Name returns the operation's name, see Op.
+func (o *Retabulate) Name() string { return "retabulate" }
+
+// Check requires a table on the device, one of its indices, and an expert like the table's others.
+func (o *Retabulate) Check() error { return o.check(false) }
+
+// check is Check for an operation whose table earlier operations of its Commands may write.
+func (o *Retabulate) check(tabulated bool) error {
+	c := checker{op: o.Name()}
+	switch {
+	case o.Table == nil:
+		c.fail("no Table")
+	case !o.Table.written && !tabulated:
+		c.fail("the table's form on the device was never written")
+	case o.Index < 0 || o.Index >= len(o.Table.Experts):
+		c.fail("index %d is outside the %d experts there are", o.Index, len(o.Table.Experts))
+	}
+	if c.ok() {
+		c.alike(&o.Table.Experts[0], &o.Expert)
+	}
+	return c.result()
+}
+
 // TableBytes is the room that a device may want for its own form of one expert's entry in a table.
 const TableBytes = 128
 
@@ -34,8 +73,8 @@ const TableBytes = 128
 // it.
 //
 // Without At it travels with each operation that uses it. With At, which has TableBytes for each
-// expert at a multiple of 8, the device keeps its own form of it there: Tabulate writes it, and
-// from then on the table does not change.
+// expert at a multiple of 8, the device keeps its own form of it there: Tabulate writes it, from then
+// on the table does not change, and Retabulate replaces single entries of the device's form.
 type ExpertTable struct {
 	Experts []Expert
 	At      View
@@ -61,25 +100,28 @@ func (c *checker) experts(list []Expert) {
 	if !c.ok() {
 		return
 	}
-	first := &list[0]
-	inner, dim := first.Gate.Rows, first.Gate.Cols
 	for i := range list {
-		e := &list[i]
-		c.matrix("Gate", &e.Gate)
-		c.matrix("Up", &e.Up)
-		c.matrix("Down", &e.Down)
-		c.shape("Gate", &e.Gate, inner, dim)
-		c.shape("Up", &e.Up, inner, dim)
-		c.shape("Down", &e.Down, dim, inner)
-		c.expertBiases(e, first.Biased())
-		if c.ok() && (e.Gate.Format != first.Gate.Format || e.Up.Format != first.Up.Format || e.Down.Format != first.Down.Format) {
-			c.fail("formats %v, %v and %v, the first expert has %v, %v and %v", e.Gate.Format, e.Up.Format, e.Down.Format,
-				first.Gate.Format, first.Up.Format, first.Down.Format)
-		}
+		c.alike(&list[0], &list[i])
 		c.within("expert", i)
 		if !c.ok() {
 			return
 		}
+	}
+}
+
+// alike requires an expert of the shape and formats of the first.
+func (c *checker) alike(first, e *Expert) {
+	inner, dim := first.Gate.Rows, first.Gate.Cols
+	c.matrix("Gate", &e.Gate)
+	c.matrix("Up", &e.Up)
+	c.matrix("Down", &e.Down)
+	c.shape("Gate", &e.Gate, inner, dim)
+	c.shape("Up", &e.Up, inner, dim)
+	c.shape("Down", &e.Down, dim, inner)
+	c.expertBiases(e, first.Biased())
+	if c.ok() && (e.Gate.Format != first.Gate.Format || e.Up.Format != first.Up.Format || e.Down.Format != first.Down.Format) {
+		c.fail("formats %v, %v and %v, the first expert has %v, %v and %v", e.Gate.Format, e.Up.Format, e.Down.Format,
+			first.Gate.Format, first.Up.Format, first.Down.Format)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
@@ -54,6 +55,9 @@ func expertCases() []testCase {
 		r := e
 		r.resident = true
 		all = append(all, testCase{name + "/resident", func(s *setup) { experts(s, r) }})
+		m := r
+		m.moved = true
+		all = append(all, testCase{name + "/moved", func(s *setup) { experts(s, m) }})
 		if e.missing == 0 {
 			c := r
 			c.routed = true
@@ -81,6 +85,7 @@ type expertShape struct {
 	gate, up, down                  quant.Format
 	resident                        bool // table and picks lie on the device
 	routed                          bool // and the picks were chosen there, just before
+	moved                           bool // and the table had each expert's weights elsewhere at first
 	biased                          bool
 	clamp                           gpu.Clamp
 }
@@ -113,7 +118,16 @@ func (e *expertShape) where(s *setup, op *gpu.Experts, picks []int32) {
 	at := s.place("Table", make([]byte, len(op.Table.Experts)*gpu.TableBytes), 16)
 	at.ours = true
 	op.Table.At = at.view()
+	if !e.moved {
+		gpu.Encode(&s.cmds, gpu.Tabulate{Table: op.Table})
+		return
+	}
+	list := op.Table.Experts
+	op.Table.Experts = append(slices.Clone(list[1:]), list[0])
 	gpu.Encode(&s.cmds, gpu.Tabulate{Table: op.Table})
+	for i, one := range list {
+		gpu.Encode(&s.cmds, gpu.Retabulate{Table: op.Table, Index: i, Expert: one})
+	}
 }
 
 // chosen has the device choose the picks: their scores are the highest, in their order.

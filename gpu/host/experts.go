@@ -192,7 +192,7 @@ func (x *executor) runExperts(o *gpu.Experts) {
 	pairs := o.Rows * o.TopK
 	t := &x.expert
 	*t = expertTask{kernels: x.kernels, vectors: x.vectors, cuts: t.cuts, downs: t.downs, topK: o.TopK, clamp: o.Clamp, rounds: x.rounds, inputs: &x.inputs, hiddens: &x.hiddens}
-	t.uses = x.usesOf(o.Table.Experts, intsOf(&o.Picks, pairs))
+	t.uses = x.usesOf(expertsOf(o.Table), intsOf(&o.Picks, pairs))
 	if len(t.uses) == 0 {
 		return
 	}

@@ -1,6 +1,10 @@
 package host
 
-import "github.com/moeflux/moeflux-actor/gpu"
+import (
+	"slices"
+
+	"github.com/moeflux/moeflux-actor/gpu"
+)
 
 // runs is what runs the operations of each kind. A function is given what comes next in the
 // Commands, runs the first of these operations and those after it that share its job, and returns
@@ -28,6 +32,7 @@ var runs = [gpu.NumKinds]func(x *executor, ops []gpu.Op) int{
 	gpu.KindCausalConv:      alone((*executor).runConv),
 	gpu.KindDeltaRule:       alone((*executor).runDelta),
 	gpu.KindTabulate:        alone((*executor).runTabulate),
+	gpu.KindRetabulate:      alone((*executor).runRetabulate),
 	gpu.KindRoute:           alone((*executor).runRoute),
 	gpu.KindExperts:         alone((*executor).runExperts),
 	gpu.KindCombine:         alone((*executor).runCombine),
@@ -76,7 +81,25 @@ func (x *executor) runDownload(o *gpu.Download) { copy(o.Dst, bytesAt(o.Src, len
 
 func (x *executor) runFill(o *gpu.Fill) { clear(bytesAt(o.Dst, o.Bytes)) }
 
-// runTabulate does nothing: the host reads tables as they are.
+// runTabulate does nothing: the host reads tables as they are, until one of their experts moves.
 func (x *executor) runTabulate(*gpu.Tabulate) {}
+
+// runRetabulate keeps a list of the experts as they lie now.
+func (x *executor) runRetabulate(o *gpu.Retabulate) {
+	list := expertsOf(o.Table)
+	if o.Table.Kept == nil {
+		list = slices.Clone(list)
+		o.Table.Kept = list
+	}
+	list[o.Index] = o.Expert
+}
+
+// expertsOf returns the experts of a table as they lie now.
+func expertsOf(t *gpu.ExpertTable) []gpu.Expert {
+	if moved, ok := t.Kept.([]gpu.Expert); ok {
+		return moved
+	}
+	return t.Experts
+}
 
 func (x *executor) runMark(o *gpu.Mark) { o.NS = max(1, x.clock.worked(x.pause)) }

@@ -39,6 +39,7 @@ var encodings = [gpu.NumKinds]encoding{
 	gpu.KindCausalConv:      {alone: always((*encoder).conv)},
 	gpu.KindDeltaRule:       {alone: always((*encoder).deltaRule)},
 	gpu.KindTabulate:        {alone: always((*encoder).tabulate)},
+	gpu.KindRetabulate:      {alone: always((*encoder).retabulate)},
 	gpu.KindRoute:           {alone: sometimes((*encoder).route), join: (*encoder).joinRoute},
 	gpu.KindExperts:         {alone: sometimes((*encoder).experts)},
 	gpu.KindCombine:         {alone: always((*encoder).combine), join: (*encoder).joinCombineNorm},

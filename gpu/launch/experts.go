@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"unsafe"
+
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/model/quant"
 )
@@ -11,6 +13,9 @@ type expertWeights struct {
 	gate, up, down             expertMatrix
 	gateBias, upBias, downBias uint64
 }
+
+// expertEntry is the size of an entry in a table of experts, at most gpu.TableBytes.
+const expertEntry = int(unsafe.Sizeof(expertWeights{}))
 
 func expertWeightsOf(e *gpu.Expert) expertWeights {
 	return expertWeights{
@@ -89,21 +94,34 @@ func (x *encoder) experts(o *gpu.Experts) error {
 func wideMatrices(t *gpu.ExpertTable) (wide [3]bool) {
 	wide = [3]bool{true, true, true}
 	for i := range t.Experts {
-		e := &t.Experts[i]
-		for which, m := range [3]*gpu.Matrix{whichGate: &e.Gate, whichUp: &e.Up, whichDown: &e.Down} {
-			wide[which] = wide[which] && shapeOf(m.Format).wideMatrix(m)
+		one := wideExpert(&t.Experts[i])
+		for which := range wide {
+			wide[which] = wide[which] && one[which]
 		}
 	}
 	return wide
 }
 
+// wideExpert is wideMatrices for one expert.
+func wideExpert(e *gpu.Expert) (wide [3]bool) {
+	for which, m := range [3]*gpu.Matrix{whichGate: &e.Gate, whichUp: &e.Up, whichDown: &e.Down} {
+		wide[which] = shapeOf(m.Format).wideMatrix(m)
+	}
+	return wide
+}
+
+// wideOf returns what a table on the device has kept of wideMatrices.
+func wideOf(t *gpu.ExpertTable) [3]bool {
+	if wide, ok := t.Kept.([3]bool); ok {
+		return wide
+	}
+	return wideMatrices(t)
+}
+
 // wideExperts reports for which of the matrices vectors can be loaded, from all experts and from
 // their inputs.
 func wideExperts(o *gpu.Experts) [3]bool {
-	wide, ok := o.Table.Kept.([3]bool)
-	if !ok {
-		wide = wideMatrices(o.Table)
-	}
+	wide := wideOf(o.Table)
 	first := &o.Table.Experts[0]
 	x := first.Gate.Cols%4 == 0 && aligned(16, o.X)
 	wide[whichGate], wide[whichUp] = wide[whichGate] && x, wide[whichUp] && x

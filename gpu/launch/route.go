@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/moeflux/moeflux-actor/gpu"
 )
@@ -201,11 +200,30 @@ func (x *encoder) tabulate(o *gpu.Tabulate) {
 	o.Table.Kept = wideMatrices(o.Table)
 	list := x.weightsOf(o.Table)
 	at := table(x, list)
-	x.steps = append(x.steps, step{op: o, index: x.at, other: doTabulate, tables: [2]int{at, at + len(list)*int(unsafe.Sizeof(list[0]))}})
+	x.steps = append(x.steps, step{op: o, index: x.at, other: doTabulate, tables: [2]int{at, at + len(list)*expertEntry}})
 }
 
 func doTabulate(x *encoder, s *step) error {
 	to := s.op.(*gpu.Tabulate).Table.At
+	return x.stream.CopyIn(memoryOf(to), to.Offset, x.tables[s.tables[0]:s.tables[1]])
+}
+
+// retabulate writes one entry of a table. What all experts allow, fewer may allow from now on.
+func (x *encoder) retabulate(o *gpu.Retabulate) {
+	wide, one := wideOf(o.Table), wideExpert(&o.Expert)
+	for which := range wide {
+		wide[which] = wide[which] && one[which]
+	}
+	o.Table.Kept = wide
+	entry := append(x.lists.experts[:0], expertWeightsOf(&o.Expert))
+	x.lists.experts = entry
+	at := table(x, entry)
+	x.steps = append(x.steps, step{op: o, index: x.at, other: doRetabulate, tables: [2]int{at, at + expertEntry}})
+}
+
+func doRetabulate(x *encoder, s *step) error {
+	o := s.op.(*gpu.Retabulate)
+	to := o.Table.At.At(o.Index * expertEntry)
 	return x.stream.CopyIn(memoryOf(to), to.Offset, x.tables[s.tables[0]:s.tables[1]])
 }
 
