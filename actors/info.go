@@ -34,6 +34,9 @@ func (i Info) LogValue() slog.Value {
 		attrs = append(attrs, slog.Int("slots", i.Slots), slog.Int("slot_bytes", i.SlotBytes), slog.String("prefetch", string(i.Prefetch)),
 			slog.Int("read_workers", i.ReadWorkers))
 	}
+	if i.NearSlots > 0 {
+		attrs = append(attrs, slog.Int("near_slots", i.NearSlots))
+	}
 	if i.HostSlots > 0 {
 		attrs = append(attrs, slog.Int("host_slots", i.HostSlots))
 	}

@@ -52,6 +52,9 @@ type Info struct {
 	PrefetchLayers int
 	Slots          int // expert slots
 	SlotBytes      int // of one expert's record
+	// NearSlots is how many experts have room in a device's own memory, if all were loaded into the
+	// host's, where the device reads the others; otherwise 0.
+	NearSlots int
 	// the most experts in the host's memory, if slots are in a device's own memory; otherwise 0
 	HostSlots     int
 	ExpertBytes   int64 // all experts' records
@@ -169,7 +172,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	w := wishes(cfg)
 	beside := f.beside
 	parked, records := hostShare(i.ParkedMemory, f, &beside), hostShare(i.RecordMemory, f, &beside)
+	routes := cfg.Resident != ResidentOff && !cfg.CountAhead
 	r := expertmem.Room{
+		Far:  routes && len(gpu.PartsOf(cfg.Device)) == 1,
 		Left: i.Available - i.WeightBytes - i.stateShare(cfg, m) - parked - records - i.Reserve, Host: f.host, HostTaken: i.ParkedMemory + i.RecordMemory,
 		Least: func(slots int64) error { return i.checkLeast(slots, parked, records) }, Direct: f.direct,
 	}
@@ -178,9 +183,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		return err
 	}
 	i.plan = p
-	i.ExpertIO, i.Slots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
+	i.ExpertIO, i.Slots, i.NearSlots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.Near, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
-	i.Resident = !p.IO.Streams() && cfg.Resident != ResidentOff && !cfg.CountAhead
+	i.Resident = !p.IO.Streams() && routes
 	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, i.Resident)
 	i.StepsInFlight, i.PromptShare = cmp.Or(cfg.StepsInFlight, 2), cmp.Or(cfg.PromptShare, promptShareStreamed)
 	if p.All {

@@ -50,6 +50,8 @@
 //   - tier: the cache of records in the host's memory, between the disk and the slots of a device
 //     with memory of its own (package stages/tier).
 //   - slot: device memory for one record. It is free, being filled, resident or in use.
+//   - near, far: in a resident engine whose experts do not fit into the device's own memory, with a
+//     slot there or without one. A far expert is read where it lies, in the host's memory.
 //   - generation: counts how often a slot was given to another expert. It exposes a stale read.
 //   - demand read, speculative read: a read for a pick, a read for a hint. Those of steps that
 //     decode are urgent (Rank).
@@ -148,7 +150,10 @@
 // message, a wave carries no slots, and one BeginLayer begins several layers, which share a credit
 // (BeginLayer.More). The picks come down with the logits and go to the router for its figures
 // (StepRouted), which counts them piece by piece (CountPicks). A dense layer is one submission in
-// any engine.
+// any engine. Where experts are far, too, expert-IO hears what was used (ExpertsUsed) and chooses
+// which experts have slots: it has them copied there as if they were read, and dispatch replaces
+// their entries in the device's tables (MoveExperts). A slot takes another expert when all that was
+// submitted before its old one left is done (SlotsVacated). No step waits for any of that.
 //
 // # A prompt
 //
@@ -206,6 +211,9 @@
 //	LayerRetired       combine -> sequencer    which layers
 //	StepRouted         dispatch -> router      resident only: all picks of a step, which pass on
 //	CountPicks         router -> router        resident only: count the next piece of them
+//	ExpertsUsed        router -> expert-IO     with far experts only: what a step has used
+//	MoveExperts        expert-IO -> dispatch   who has come into a slot, and who is to leave one
+//	SlotsVacated       dispatch -> expert-IO   slots that nothing reads any more; they come home
 //	ReadLogits         sequencer -> dispatch   asks for the end of a step
 //	LogitsReady        dispatch -> sequencer   logits and what else the batch wants; all pass on
 //

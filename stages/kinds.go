@@ -71,6 +71,9 @@ const (
 	KindLayerRetired
 	KindStepRouted
 	KindCountPicks
+	KindExpertsUsed
+	KindMoveExperts
+	KindSlotsVacated
 	KindReadLogits
 	KindLogitsReady
 	KindStepFailed
@@ -140,6 +143,9 @@ var blanks = [NumKinds]Message{
 	KindLayerRetired:         (*LayerRetired)(nil),
 	KindStepRouted:           (*StepRouted)(nil),
 	KindCountPicks:           (*CountPicks)(nil),
+	KindExpertsUsed:          (*ExpertsUsed)(nil),
+	KindMoveExperts:          (*MoveExperts)(nil),
+	KindSlotsVacated:         (*SlotsVacated)(nil),
 	KindReadLogits:           (*ReadLogits)(nil),
 	KindLogitsReady:          (*LogitsReady)(nil),
 	KindStepFailed:           (*StepFailed)(nil),

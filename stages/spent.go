@@ -20,6 +20,9 @@ type Spent struct {
 	retired   free[LayerRetired]
 	routings  free[StepRouted]
 	counts    free[CountPicks]
+	used      free[ExpertsUsed]
+	moves     free[MoveExperts]
+	vacated   free[SlotsVacated]
 	reads     free[ReadLogits]
 	lingers   free[LingerOver]
 	logits    free[LogitsReady]
@@ -134,7 +137,7 @@ func (s *Spent) StepRouted(step Step, n int) *StepRouted {
 	m := s.routings.take()
 	m.Step, m.Picks = step, resize(m.Picks, n)
 	if b := step.Batch; b != nil {
-		m.batch = Batch{Rows: append(m.batch.Rows[:0], b.Rows...), Segments: append(m.batch.Segments[:0], b.Segments...), Probe: b.Probe, Lane: b.Lane}
+		m.batch = Batch{Rows: append(m.batch.Rows[:0], b.Rows...), Segments: append(m.batch.Segments[:0], b.Segments...), Probe: b.Probe, Lane: b.Lane, Urgent: b.Urgent}
 		m.Step.Batch = &m.batch
 	}
 	return m
@@ -142,6 +145,15 @@ func (s *Spent) StepRouted(step Step, n int) *StepRouted {
 
 // CountPicks returns a message.
 func (s *Spent) CountPicks() *CountPicks { return s.counts.take() }
+
+// ExpertsUsed returns a message without uses.
+func (s *Spent) ExpertsUsed() *ExpertsUsed { return s.used.take() }
+
+// MoveExperts returns a message without moves.
+func (s *Spent) MoveExperts() *MoveExperts { return s.moves.take() }
+
+// SlotsVacated returns a message without slots.
+func (s *Spent) SlotsVacated() *SlotsVacated { return s.vacated.take() }
 
 // ReadLogits returns a message.
 func (s *Spent) ReadLogits(step Step) *ReadLogits {

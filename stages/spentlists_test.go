@@ -39,7 +39,8 @@ func fill(v reflect.Value) {
 func TestSpentEmpties(t *testing.T) {
 	keeps := map[string][]string{
 		"PrefetchExperts": {"Experts", "Chances"}, "PicksReady": {"Picks", "Weights", "Inputs"}, "ScoresAhead": {"Scores"},
-		"WaveResident": {"Uses", "Answers"}, "StepRouted": {"Picks"},
+		"WaveResident": {"Uses", "Answers"}, "StepRouted": {"Picks", "Near"},
+		"ExpertsUsed": {"Uses"}, "MoveExperts": {"Come", "Leave"}, "SlotsVacated": {"Slots"},
 	}
 	n := 0
 	for _, blank := range Blanks() {

@@ -284,12 +284,14 @@ type StepRouted struct {
 	batch Batch // the copy
 	// [layers with routed experts, rows, TopK]; negative in rows whose scores were not finite
 	Picks []int32
+	// Near says which experts were near when the device computed the step; empty: all.
+	Near NearSets
 }
 
 func (*StepRouted) MessageKind() Kind { return KindStepRouted }
 
 func (m *StepRouted) spend(s *Spent) {
-	*m = StepRouted{Picks: m.Picks[:0], batch: Batch{Rows: m.batch.Rows[:0], Segments: m.batch.Segments[:0]}}
+	*m = StepRouted{Picks: m.Picks[:0], Near: m.Near[:0], batch: Batch{Rows: m.batch.Rows[:0], Segments: m.batch.Segments[:0]}}
 	s.routings.put(m)
 }
 
@@ -298,6 +300,7 @@ func (m *StepRouted) spend(s *Spent) {
 func (m *StepRouted) Take(from *StepRouted) {
 	own := from.Batch == &from.batch
 	m.Step, m.Picks, from.Picks, m.batch, from.batch = from.Step, from.Picks, m.Picks, from.batch, m.batch
+	m.Near, from.Near = from.Near, m.Near
 	if own {
 		m.Batch = &m.batch
 	}

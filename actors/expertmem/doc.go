@@ -15,6 +15,7 @@
 //	slots.go     where a slot lies; load.go fills those of a device that holds all experts
 //	reads.go     one read under way into each slot, on io/readpool
 //	verify.go    compares what was read with checksums
+//	near.go      slots in a device's own memory, where the host's has all experts
 //	staged.go    slots in a device's own memory, and uploads to them
 //	tier.go      the shell of stages/tier: the host's memory between the disk and such a device
 //	stats.go     the figures of reads and memory, and reads that do not end

@@ -12,8 +12,8 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// loadSlots makes one slot of every expert of every layer in memory of the layer's device, and
-// fills them all from src, until ctx ends.
+// loadSlots makes one slot of every expert of every layer in memory of the layer's device, or, if
+// they do not fit there, in the host's, and fills them all from src, until ctx ends.
 func (m *Memory) loadSlots(ctx context.Context, src readpool.Source) (*slotMemory, error) {
 	began := time.Now()
 	s, err := m.emptySlots()
@@ -24,7 +24,7 @@ func (m *Memory) loadSlots(ctx context.Context, src readpool.Source) (*slotMemor
 		return nil, errors.Join(fmt.Errorf("expertmem: loading experts: %w", err), s.release())
 	}
 	took := time.Since(began).Seconds()
-	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", took)
+	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", took, "near", m.plan.Near)
 	return s, nil
 }
 
@@ -35,17 +35,27 @@ func (m *Memory) emptySlots() (*slotMemory, error) {
 		buffers: make([]gpu.Buffer, layers), bases: make([]int, layers),
 		perBuffer: f.Experts(), stride: m.plan.Stride, bytesEach: m.plan.SlotBytes,
 	}
-	if _, own := m.cfg.Device.(gpu.Discrete); own {
+	dev, own := m.cfg.Device.(gpu.Discrete)
+	if own && m.plan.Near == 0 {
 		s.stride = s.bytesEach // no read goes there
 	}
 	for _, layer := range f.Layers() {
-		buf, err := m.deviceOf(layer).NewBuffer(f.Experts()*s.stride + SlotAlign)
+		room := m.deviceOf(layer).NewBuffer
+		if m.plan.Near > 0 {
+			room = dev.NewPinned
+		}
+		buf, err := room(f.Experts()*s.stride + SlotAlign)
 		if err != nil {
 			return s, err
 		}
 		s.buffers[layer], s.bases[layer] = buf, baseOf(buf)
 	}
-	return s, nil
+	if m.plan.Near == 0 {
+		return s, nil
+	}
+	var err error
+	s.near, err = newNearSlots(dev, m.plan.Near, s)
+	return s, err
 }
 
 // load fills the slots of all experts, as many at a time as the plan has workers.
@@ -91,7 +101,7 @@ func (x expertAt) read(src readpool.Source, dst []byte) error {
 func (m *Memory) loadOne(all loaders, s *slotMemory, src readpool.Source, x expertAt) error {
 	id := stages.SlotID(x.layer*s.perBuffer + x.expert)
 	dev, own := m.deviceOf(x.layer).(gpu.Discrete)
-	if !own {
+	if !own || s.near != nil {
 		return x.read(src, s.bytes(id))
 	}
 	l, err := all.of(dev, s.bytesEach)

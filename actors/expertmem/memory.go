@@ -106,7 +106,7 @@ func (m *Memory) Open(ctx context.Context, p Plan) (err error) {
 		return err
 	}
 	m.pool = readpool.New(src, readpool.Config{Workers: p.Workers, Fewer: p.Fewer, Timeout: m.cfg.ReadTimeout, Overdue: m.readOverdue})
-	m.reads = make([]*slotRead, p.Slots)
+	m.reads = make([]*slotRead, p.Slots+p.Near)
 	return nil
 }
 
@@ -162,8 +162,12 @@ func (m *Memory) StopReading() error {
 	if m.pool != nil {
 		m.pool.Close()
 	}
-	if m.slots != nil && m.slots.staging != nil {
+	switch {
+	case m.slots == nil:
+	case m.slots.staging != nil:
 		return m.slots.staging.close()
+	case m.slots.near != nil:
+		return m.slots.near.stop()
 	}
 	return nil
 }

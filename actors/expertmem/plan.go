@@ -84,6 +84,9 @@ type Room struct {
 	// 0
 	Host      int64
 	HostTaken int64 // bytes of the host's memory that are for something else
+	// Far says that the device may read experts in the host's memory: it is one, and routes by
+	// itself.
+	Far bool
 	// Least says whether bytes for slots can be had although less is left.
 	Least  func(bytes int64) error
 	Direct func() error // makes reads bypass the page cache, or says why they cannot
@@ -99,10 +102,14 @@ type Plan struct {
 	HostReserve int64 // bytes of the host's memory that stay free then
 	Workers     int   // parallel reads
 	Fewer       bool  // fewer at once, where the disk is faster then
-	SlotBytes   int   // of one record
-	Stride      int   // bytes from slot to slot
-	Bytes       int64 // of all records
-	All         bool  // every expert has a slot
+	// Near is how many slots there are in the memory of a device of its own, if all experts are
+	// loaded into the host's, from which the device reads the others. Otherwise 0. Slots does not
+	// count them.
+	Near      int
+	SlotBytes int   // of one record
+	Stride    int   // bytes from slot to slot
+	Bytes     int64 // of all records
+	All       bool  // every expert has a slot
 }
 
 // MakePlan chooses how experts are read, the number of slots, and the size of waves.
@@ -116,6 +123,9 @@ func MakePlan(s Shape, w Wishes, r Room, log *slog.Logger) (Plan, error) {
 	p.WaveSlots = min(cmp.Or(w.WaveSlots, 64), s.Experts)
 	if !p.IO.Streams() {
 		p.Workers, p.Slots, p.All = cmp.Or(w.Workers, readpool.DefaultWorkers), s.Layers*s.Experts, true
+		if p.Near > 0 {
+			p.HostSlots = s.All()
+		}
 		return p, nil
 	}
 	if err := p.chooseSlots(s, w, r, budget); err != nil {
@@ -130,7 +140,6 @@ func (p *Plan) chooseIO(s Shape, w Wishes, r Room, budget int64, direct func() e
 	own := r.Host > 0 // a device with memory of its own, which cannot map files
 	if p.IO = w.IO; p.IO == Mmap && own {
 		p.IO = Loaded
-		return nil
 	}
 	if p.IO == Mmap || p.IO.Streams() {
 		return nil
@@ -140,6 +149,9 @@ func (p *Plan) chooseIO(s Shape, w Wishes, r Room, budget int64, direct func() e
 	tooLarge := func(advice string) error {
 		return fmt.Errorf("expertmem: all experts take %d bytes, but only %d are available for them; %s",
 			need, max(0, budget), advice)
+	}
+	if !fits && r.Far && own && p.IO == Loaded {
+		return p.chooseNear(s, w, r, budget)
 	}
 	switch {
 	case !fits && p.IO == Loaded:
@@ -163,6 +175,28 @@ func (p *Plan) chooseIO(s Shape, w Wishes, r Room, budget int64, direct func() e
 		_ = direct() // else they go through the page cache
 	}
 	return nil
+}
+
+// chooseNear has a device with memory of its own read in the host's what does not fit into its own.
+func (p *Plan) chooseNear(s Shape, w Wishes, r Room, budget int64) error {
+	stride := int64(p.Stride)
+	need, host := int64(s.All())*stride, hostBudget(w, r)
+	if need > host {
+		return fmt.Errorf("expertmem: all experts take %d bytes; %d are available for them in the device's memory and %d in the host's; "+
+			"set Config.ExpertIO to auto", need, max(0, budget), host)
+	}
+	if p.Near = int(budget / stride); p.Near < s.TopK {
+		return fmt.Errorf("expertmem: %d bytes of the device's memory hold %d experts of %d bytes, a token has %d in a layer; "+
+			"raise Config.ExpertMemory, or free some", max(0, budget), max(0, p.Near), stride, s.TopK)
+	}
+	p.HostReserve = ReserveOf(r.Host)
+	return nil
+}
+
+// hostBudget returns the bytes of the host's memory that experts of a device with memory of its own
+// may take.
+func hostBudget(w Wishes, r Room) int64 {
+	return cmp.Or(w.HostBytes, max(0, r.Host-ReserveOf(r.Host)-r.HostTaken))
 }
 
 // chooseSlots chooses the number of slots.
@@ -236,7 +270,7 @@ func (p *Plan) chooseHost(s Shape, w Wishes, r Room) error {
 		return nil
 	}
 	p.HostReserve = ReserveOf(r.Host)
-	budget := cmp.Or(w.HostBytes, max(0, r.Host-p.HostReserve-r.HostTaken))
+	budget := hostBudget(w, r)
 	p.HostSlots = int(min(budget/int64(p.Stride), int64(s.All())))
 	if p.HostSlots < s.TopK {
 		advice := "raise Config.HostMemory, or free some"

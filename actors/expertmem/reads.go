@@ -19,8 +19,9 @@ type slotRead struct {
 	done   stages.ExpertsRead
 	ended  func(ends []readpool.End)
 
-	commands gpu.Commands // the upload of the record, if it goes through a tier
+	commands gpu.Commands // the upload of the record, if it goes through a tier or lies there
 	uploaded func(error)
+	cameNear func(error)
 }
 
 // Read starts the reads of a group. The pool gets each as a group of its own, so that expert-IO
@@ -30,13 +31,17 @@ func (m *Memory) Read(g *stages.ReadGroup) {
 		t := m.reads[r.Slot]
 		if t == nil {
 			t = &slotRead{m: m}
-			t.ended, t.uploaded = t.end, t.uploadEnded
+			t.ended, t.uploaded, t.cameNear = t.end, t.uploadEnded, t.nearEnded
 			m.reads[r.Slot] = t
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
 		t.result[0] = stages.ReadResult{Slot: r.Slot, Gen: r.Gen}
 		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Rank.Speculative()}
 		slots := m.slots
+		if slots.near != nil {
+			t.comeNear(slots.bytes(stages.SlotID(r.Layer*slots.perBuffer + r.Expert)))
+			continue
+		}
 		if slots.staging != nil {
 			slots.staging.tier.step(&tier.Ask{Read: r, Rank: g.Rank})
 			continue

@@ -29,6 +29,8 @@ type slotMemory struct {
 	filled []bool       // [slots], true for a slot that takes up memory; nil if mapped
 	nHeld  atomic.Int64 // the number of true ones
 
+	near *nearSlots // beside slots of the host's memory, or nil
+
 	// what reads go through if the slots are device memory that the host cannot address; otherwise
 	// nil
 	staging *staging
@@ -98,6 +100,9 @@ func (s *slotMemory) bufferOf(id stages.SlotID) (buffer, at int) {
 
 // View returns where a slot begins.
 func (s *slotMemory) View(id stages.SlotID) gpu.View {
+	if s.near != nil && id >= s.near.first {
+		return gpu.View{Buf: s.near.buffer, Offset: int(id-s.near.first) * s.stride}
+	}
 	buffer, at := s.bufferOf(id)
 	v := gpu.View{Buf: s.buffers[buffer], Offset: at * s.stride}
 	if s.bases != nil {
@@ -146,6 +151,9 @@ func (s *slotMemory) release() (err error) {
 		if s.staging.tier != nil {
 			s.staging.tier.close()
 		}
+	}
+	if s.near != nil {
+		err = s.near.close()
 	}
 	for _, b := range s.buffers {
 		if b != nil {

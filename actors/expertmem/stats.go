@@ -48,6 +48,10 @@ func (m *Memory) AddStats(s *stages.Stats) {
 	if m.slots.staging != nil {
 		m.slots.staging.add(s)
 	}
+	if m.slots.near != nil {
+		s.Reads.Uploaded = m.slots.near.bytes()
+		s.Memory.HostHeld = int64(m.plan.HostSlots) * int64(m.plan.Stride)
+	}
 }
 
 // majorFaults returns how often this process has waited for the disk because a mapped page was not

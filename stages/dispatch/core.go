@@ -40,6 +40,9 @@ type Config struct {
 	// Resident means that every expert is in memory, in the slots that expertio.Config.Mapped tells
 	// of, and that a layer's picks stay on the device.
 	Resident bool
+	// Far means that the slots of a resident device lie in the host's memory, and that experts move
+	// to further slots in the device's and back (stages.MoveExperts).
+	Far bool
 	// Away means that expert hosts may be asked: the experts' input goes up with the picks.
 	Away bool
 	// LayerTimes has a resident device mark the end of each layer where several are one submission
@@ -65,6 +68,8 @@ type Core struct {
 	tables *tables // nil unless resident
 	parts  []*part
 	lanes  []*lane
+
+	near nearby
 
 	settled bool // every expert was in memory when the last wave was sent
 	picked  picked
@@ -129,6 +134,9 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 			return c, err
 		}
 	}
+	if cfg.Far {
+		c.near.sets = make(stages.NearSets, len(c.moe)*stages.NearWords(cfg.Model.NumExperts))
+	}
 	c.parts, c.recorded = parts, make([][2][]*recording, len(parts))
 	for range cfg.Lanes {
 		l, err := newLane(cfg, parts)
@@ -189,6 +197,8 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 			p.states.drop(m.State)
 		}
 		c.trim()
+	case *stages.MoveExperts:
+		return c.moveExperts(m)
 	case *Exchange:
 		c.exchange(m, out)
 	case *stages.CollectStats:

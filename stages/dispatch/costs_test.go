@@ -37,7 +37,7 @@ func TestCharge(t *testing.T) {
 		const layers, experts, k, bytes = 3, 16, 4, 1001
 		b, picks := stepPicks(texts, layers, experts, k)
 		c := &Core{cfg: Config{TopK: k, RecordBytes: bytes}, picked: newPicked(experts)}
-		c.charge(b, picks)
+		c.charge(b, &stages.StepRouted{Picks: picks})
 
 		hits, least, over := make([]int64, texts), make([]int64, texts), make([]int64, texts)
 		var records, charged int64
@@ -80,8 +80,9 @@ func BenchmarkCharge(b *testing.B) {
 	const layers, experts, k = 48, 128, 8
 	batch, picks := stepPicks(64, layers, experts, k)
 	c := &Core{cfg: Config{TopK: k, RecordBytes: 2_654_208}, picked: newPicked(experts)}
+	m := &stages.StepRouted{Picks: picks}
 	for b.Loop() {
-		c.charge(batch, picks)
+		c.charge(batch, m)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(picks)), "ns/pick")
 }

@@ -53,6 +53,7 @@ type lane struct {
 	angles   []float32
 	turned   turned // in angles
 	headRows []int32
+	near     stages.NearSets // of the layers, as they were recorded; empty where no expert is far
 
 	step        stages.StepID // the last that began here
 	rows        int
@@ -84,6 +85,9 @@ func newLane(cfg Config, parts []*part) (*lane, error) {
 		l.benches = append(l.benches, b)
 	}
 	l.bench = l.benches[0]
+	if cfg.Far {
+		l.near = make(stages.NearSets, len(m.MoELayers())*stages.NearWords(m.NumExperts))
+	}
 	return l, nil
 }
 

@@ -208,6 +208,7 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	}
 	delete(c.awaited, m.ID)
 	c.finished(m.ID, a.part, a.urgent)
+	c.tellVacated(out)
 	switch {
 	case a.copied != nil:
 		c.copied(a.copied, m.Err, out)

@@ -56,6 +56,7 @@ func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, slots S
 // submitWhole submits layers in which only the device has a part: dense ones, and all where it
 // routes by itself. Combine retires them like the last wave of any other, with no slots.
 func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
+	c.encodeMoves(&r.Commands)
 	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
 		if !m.Batch.Probe.Runs(layer) {
 			continue
@@ -78,6 +79,7 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 	if err != nil {
 		return err
 	}
+	c.moved()
 	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t, More: m.More}))
 	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, m.More, nil))
 	return nil
@@ -86,6 +88,7 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 // encodeRouted takes a layer from the router's input to its end: router, choice, experts, sum.
 func (c *Core) encodeRouted(r *recording, l *lane, b *stages.Batch, layer int) {
 	w := &c.net.layers[layer]
+	c.noteNear(l, c.cfg.Model.Layers[layer].MoEIndex)
 	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
 	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
 	c.encodeRoute(r, l, b, layer, picks, weights)
@@ -104,6 +107,7 @@ func (c *Core) encodeChoices(r *recording, l *lane, step stages.Step, out *stage
 		return nil
 	}
 	m := out.Spent().StepRouted(step, n)
+	m.Near = append(m.Near[:0], l.near...)
 	gpu.Encode(&r.Commands, gpu.Download{Src: l.chosen, Dst: gpu.IntBytes(m.Picks)})
 	return m
 }
@@ -120,7 +124,7 @@ func (c *Core) passResults(a *awaited, out *stages.Outbox) {
 		a.routed = nil
 	}
 	if a.routed != nil {
-		c.charge(a.step.Batch, a.routed.Picks)
+		c.charge(a.step.Batch, a.routed)
 	}
 	out.Send(stages.Sequencer, a.logits)
 	if a.routed != nil {

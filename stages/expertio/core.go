@@ -21,6 +21,9 @@ type Config struct {
 	Reads int
 	// Mapped means that slot layer·Experts+expert always holds that expert.
 	Mapped bool
+	// Near is how many slots the device's own memory has, where all experts lie in the host's and
+	// the device reads the others there. They come after those of Mapped. 0: there are none.
+	Near int
 	// Single means that a step is a single layer, as on an expert host.
 	Single bool
 	// Hosts is how many expert hosts there are; none can be asked before a HostChanged says so.
@@ -54,6 +57,7 @@ type Core struct {
 	warm    warm
 	away    away
 	resize  resize
+	near    near
 	forgets []stages.Caller // of ForgetExperts, not answered yet
 
 	highWater  int
@@ -94,6 +98,9 @@ func New(cfg Config) (*Core, error) {
 	if err := c.away.init(&cfg); err != nil {
 		return nil, err
 	}
+	if err := c.near.init(&cfg); err != nil {
+		return nil, err
+	}
 	c.resize.bounds = [2]int{cfg.Slots, cfg.Slots}
 	if !cfg.Mapped {
 		c.seed()
@@ -123,7 +130,14 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 		if err := c.prefetch(m, out); err != nil {
 			return err
 		}
+	case *stages.ExpertsUsed:
+		return c.expertsUsed(m, out)
+	case *stages.SlotsVacated:
+		return c.slotsVacated(m, out)
 	case *stages.ExpertsRead:
+		if c.cfg.Near > 0 {
+			return c.nearFilled(m, out)
+		}
 		if err := c.expertsRead(m, out); err != nil {
 			return err
 		}
@@ -152,6 +166,10 @@ func (c *Core) Step(in stages.Message, out *stages.Outbox) error {
 	case *shrinkOn:
 		c.resize.going = false
 	case *stages.WarmSlots:
+		if c.cfg.Near > 0 {
+			c.warmNear(out)
+			return nil
+		}
 		if c.warm.on = true; m.Keys != nil {
 			c.warm.keys = m.Keys
 		}
@@ -281,13 +299,16 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		return fmt.Errorf("expertio: figures %+v without those of %d layers", s, len(c.layers))
 	}
 	s.Slots, s.SlotsUsed, s.SlotsMost = c.slots.live(), c.slots.live()-c.slots.vacant(), len(c.slots.all)
+	if c.cfg.Near > 0 {
+		s.Slots, s.SlotsUsed, s.SlotsMost = c.cfg.Near, c.near.used(), c.cfg.Near
+	}
 	s.Accounts.Nobody.Add(&c.nobody)
 	s.ReadErrors, s.WavesSubmitted, s.RingHighWater = c.readErrors, c.waves, c.highWater
 	for i, l := range c.layers {
 		t := &s.Layers[i]
-		// the router has counted hits that the device routed by itself
-		t.Hits, t.Misses, t.Away = t.Hits+l.Hits, l.Misses, l.Away
-		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]
+		// the router has counted what the device routed by itself
+		t.Hits, t.Misses, t.Away = t.Hits+l.Hits, t.Misses+l.Misses, l.Away
+		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]+l.Evictions
 		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
 		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped
 		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].any()
@@ -298,7 +319,9 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		}
 	}
 	for i := c.cfg.First; i < len(s.Layers); i++ {
-		s.Layers[i].Places = c.slots.places(i)
+		if s.Layers[i].Places = c.slots.places(i); c.cfg.Near > 0 {
+			s.Layers[i].Places = c.nearPlaces(i)
+		}
 	}
 	out.Send(stages.Dispatch, m)
 	return nil

@@ -16,7 +16,8 @@
 // There are three kinds of reads: on demand; ahead of demand, for hints; and, while the disk has
 // nothing else to do, for a warm start from the counts of earlier runs. The number of slots may
 // change while the engine runs. If all experts are mapped or loaded, every expert has a slot of its
-// own from the start, and every pick is a hit.
+// own from the start, and every pick is a hit. If a device with memory of its own reads some of them
+// in the host's, the stage chooses those that have a slot there as well.
 //
 //	core.go      messages; reads that end
 //	loads.go     a plan on its way to dispatch: finding and taking slots, asking for reads
@@ -32,6 +33,7 @@
 //	resize.go    another number of slots
 //	forget.go    emptying the slots
 //	warm.go      a warm start
+//	near.go      which experts a device has in its own memory, where all lie in the host's
 //
 // Package actors/expertmem does the reads (reads.go) and says where a slot lies (slots.go). To add
 // a message, add a case to Core.Step; package stages has the other steps.

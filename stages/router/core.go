@@ -21,6 +21,9 @@ type Config struct {
 	// rows, some row picks almost any expert of a layer, and the layer is predicted as a whole.
 	AheadRows     int
 	PrefetchSlots int // the most experts in one hint
+	// Far means that the device routes by itself and has not all experts in its own memory:
+	// expert-IO is told what steps use.
+	Far bool
 }
 
 // Core is the stage.

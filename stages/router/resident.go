@@ -14,12 +14,13 @@ const picksAtOnce = 128
 // counting is a step that the device has routed by itself and that is being counted.
 type counting struct {
 	stages.StepRouted
-	layer int     // the next one; none is left from Config.Layers on
-	pasts []*past // of its segments
+	layer int                 // the next one; none is left from Config.Layers on
+	pasts []*past             // of its segments
+	used  *stages.ExpertsUsed // nil unless Config.Far
 }
 
 // stepRouted counts what the device has routed by itself. Every expert is in memory then, so each
-// use is a hit and nothing need be predicted.
+// use is a hit, unless the expert is far, and nothing need be predicted.
 //
 // The step's callers have just been answered, and the next step is either ready to begin or waiting
 // for their next tokens. So counting starts later and goes piece by piece, with other messages in
@@ -31,6 +32,10 @@ func (c *Core) stepRouted(m *stages.StepRouted, out *stages.Outbox) error {
 	now := &c.counting
 	now.Take(m)
 	now.layer, now.pasts = c.cfg.First, now.pasts[:0]
+	if now.used = nil; c.cfg.Far {
+		now.used = out.Spent().ExpertsUsed()
+		now.used.Urgent, now.used.Rows = now.Batch.Urgent, len(now.Batch.Rows)
+	}
 	for i := range now.Batch.Segments {
 		p := c.pastOf(now.Batch.Segments[i].Seq)
 		p.step, p.layer = now.ID, c.cfg.Layers-1
@@ -69,11 +74,14 @@ func (c *Core) countLayer(out *stages.Outbox) int {
 		g := &m.Batch.Segments[i]
 		c.countSame(m.layer, p, picks[g.Row*k:][:g.Rows*k])
 	}
-	m.layer++
+	if m.layer++; m.layer == c.cfg.Layers && m.used != nil {
+		out.Send(stages.ExpertIO, m.used)
+		m.used = nil
+	}
 	return n
 }
 
-// countUses counts a layer's picks, and each different expert as a hit.
+// countUses counts a layer's picks, and each different expert as a hit, or as a miss if it is far.
 func (c *Core) countUses(step stages.StepID, layer int, picks []int32, out *stages.Outbox) {
 	st := &c.layers[layer]
 	c.rows[layer] += int64(len(picks) / c.cfg.TopK)
@@ -88,10 +96,19 @@ func (c *Core) countUses(step stages.StepID, layer int, picks []int32, out *stag
 		if e < 0 || c.counts[e] == 0 {
 			continue
 		}
-		st.Hits++
+		found := record.Resident
+		if c.counting.Near.Has(layer-c.cfg.First, c.cfg.Experts, e) {
+			st.Hits++
+		} else {
+			st.Misses++
+			found = record.Far
+		}
 		uses.Add(record.Use{
-			Step: uint64(step), AtNS: out.NowNS, Layer: int32(layer), Expert: e, Slot: -1, Rows: c.counts[e], Found: record.Resident,
+			Step: uint64(step), AtNS: out.NowNS, Layer: int32(layer), Expert: e, Slot: -1, Rows: c.counts[e], Found: found,
 		})
+		if u := c.counting.used; u != nil {
+			u.Uses = append(u.Uses, stages.KeyUse{Key: int32(layer*c.cfg.Experts) + e, Rows: c.counts[e]})
+		}
 		c.counts[e] = 0
 	}
 }

@@ -149,6 +149,7 @@ const (
 	Missing               // neither: a read began because of it
 	Shared                // being read for another step that wants it
 	Away                  // in none of these: an expert host has computed the use
+	Far                   // in the host's memory, where the device read it over the bus
 )
 
 // Read is a read of one expert's record that has ended.

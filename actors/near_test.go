@@ -1,0 +1,88 @@
+package actors_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/moeflux/moeflux-actor/actors"
+	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/stages"
+)
+
+// TestNear has a device with memory of its own read in the host's what does not fit there. Texts
+// that run one after the other and beside each other get the same tokens as on a device that holds
+// all, while experts come near and leave, and each pick is charged as its expert was found.
+func TestNear(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	host := device(t, 2)
+	all := open(t, actors.Config{Model: dir, Device: host})
+	vocab := all.Model().VocabSize
+	experts := len(all.Model().MoELayers()) * all.Model().NumExperts
+	record := int64(all.Info().SlotBytes+4095) / 4096 * 4096
+	var prompts [4][]int32
+	var want [4][]int32
+	for i := range prompts {
+		prompts[i] = prompt(uint64(i), 5+4*i, vocab)
+		var err error
+		if want[i], err = greedy(sequence(t, all), prompts[i], 12); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, slots := range []int{all.Info().TopK, experts / 4, experts - 1} {
+		dev := &discrete{Device: host, free: 1 << 30}
+		e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: int64(slots) * record})
+		if i := e.Info(); i.ExpertIO != actors.ExpertIOLoaded || !i.Resident || i.NearSlots != slots || i.HostSlots != experts {
+			t.Fatalf("experts come by %s, resident %v, %d near slots and %d in the host's memory; want loaded, %d and %d",
+				i.ExpertIO, i.Resident, i.NearSlots, i.HostSlots, slots, experts)
+		}
+		for i := range prompts {
+			if got, err := greedy(sequence(t, e), prompts[i], 12); err != nil || !slices.Equal(got, want[i]) {
+				t.Errorf("%d slots, text %d: %v, %v, want %v", slots, i, got, err, want[i])
+			}
+		}
+		var together sync.WaitGroup
+		for i := range prompts {
+			s := sequence(t, e)
+			together.Go(func() {
+				if got, err := greedy(s, prompts[i], 12); err != nil || !slices.Equal(got, want[i]) {
+					t.Errorf("%d slots, text %d beside others: %v, %v, want %v", slots, i, got, err, want[i])
+				}
+			})
+		}
+		together.Wait()
+		checkNear(t, statsOf(t, e), slots, e.Info().SlotBytes)
+	}
+}
+
+// checkNear compares an engine's figures of experts that moved with each other.
+func checkNear(t *testing.T, s *actors.Stats, slots, record int) {
+	t.Helper()
+	var hits, misses, evictions, copied int64
+	near := 0
+	for i := range s.Layers {
+		l := &s.Layers[i]
+		hits, misses, evictions, copied = hits+l.Hits, misses+l.Misses, evictions+l.Evictions, copied+l.BytesRead
+		for _, p := range l.Places {
+			if p != stages.OnDisk {
+				near++
+			}
+		}
+	}
+	if hits == 0 || misses == 0 || near > slots || s.Slots != slots {
+		t.Errorf("%d slots: %d hits, %d misses, %d experts near, %d slots", slots, hits, misses, near, s.Slots)
+	}
+	if evictions == 0 && slots < 100 {
+		t.Errorf("%d slots: no expert has left", slots)
+	}
+	if copied == 0 || copied != s.Reads.Uploaded || copied%int64(record) != 0 || s.Accounts.Nobody.HostBytes != copied {
+		t.Errorf("%d slots: layers copied %d bytes, %d were uploaded, %d are charged to nobody", slots, copied, s.Reads.Uploaded, s.Accounts.Nobody.HostBytes)
+	}
+	c := &s.Accounts.Requests.Cost
+	if c.Hit == 0 || c.Missed == 0 || c.Late != 0 || c.DiskBytes != 0 {
+		t.Errorf("%d slots: requests are charged %+v", slots, c)
+	}
+	if c.SlotBytes != hits*int64(record) || c.HostBytes != misses*int64(record) {
+		t.Errorf("%d slots: %d and %d bytes for %d hits and %d misses", slots, c.SlotBytes, c.HostBytes, hits, misses)
+	}
+}
