@@ -15,6 +15,19 @@ func TestCheckTransfers(t *testing.T) {
 	check(t, func() Fill { return Fill{Dst: room(7), Bytes: 7} }, join(
 		view("Dst", 1, func(o *Fill) *View { return &o.Dst }),
 		size("Bytes", func(o *Fill) *int { return &o.Bytes })))
+	fetch := func() Fetch {
+		return Fetch{Lane: 1, Copies: []HostCopy{{room(3), make([]byte, 3)}, {room(7), make([]byte, 7)}}}
+	}
+	check(t, fetch, join(
+		view("Dst", 1, func(o *Fetch) *View { return &o.Copies[1].Dst }),
+		[]bad[Fetch]{
+			{"no copies", func(o *Fetch) { o.Copies = nil }, "want at least"},
+			{"no bytes", func(o *Fetch) { o.Copies[1].Src = nil }, "copy 1: bytes of Src"},
+			{"no such lane", func(o *Fetch) { o.Lane = FetchLanes }, "Lane is 2"},
+		}))
+	check(t, func() Fetched { return Fetched{Lane: 1} }, []bad[Fetched]{
+		{"no such lane", func(o *Fetched) { o.Lane = -1 }, "Lane is -1"},
+	})
 }
 
 func TestCheckRows(t *testing.T) {

@@ -8,6 +8,8 @@ const (
 	KindUpload Kind = iota
 	KindDownload
 	KindFill
+	KindFetch
+	KindFetched
 	KindEmbed
 	KindGather
 	KindRMSNorm

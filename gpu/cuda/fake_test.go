@@ -44,6 +44,7 @@ type fake struct {
 	gpus    int32                  // that it shows, of which the i-th is device 7+i with context 99+i
 	peers   int32                  // whether they reach each other
 	reach   map[contextHandle]bool // contexts that others may copy from
+	eager   bool                   // streams that are made do their work at once
 	spoils  func(b []byte)         // what a copy between two GPUs does to what it brings
 }
 
@@ -57,7 +58,10 @@ type fakeNode struct {
 // fakeKernel reads its parameters and returns what it will do.
 type fakeKernel func(params *[maxArgs]unsafe.Pointer) (work func() result)
 
-type fakeStream struct{ work []func() result }
+type fakeStream struct {
+	work  []func() result
+	eager bool // work is done at once
+}
 
 type fakeEvent struct {
 	stream *fakeStream
@@ -146,6 +150,9 @@ func (f *fake) push(s streamHandle, work func() result) {
 		return
 	}
 	st.work = append(st.work, work)
+	if st.eager {
+		f.run(st, len(st.work))
+	}
 }
 
 func (f *fake) driver() *driver {
@@ -337,7 +344,7 @@ func (f *fake) queues(d *driver) {
 		defer f.mu.Unlock()
 		if ok {
 			*s = streamHandle(f.handle())
-			f.streams[*s] = new(fakeStream)
+			f.streams[*s] = &fakeStream{eager: f.eager}
 		}
 		return r
 	}

@@ -22,6 +22,7 @@ type stream struct {
 	b      *backend
 	handle streamHandle
 	fence  eventHandle // that another GPU's stream waits for; 0 until one does
+	side   side        // copies beside what it does
 
 	batch  *batch // what is recorded; nil between a Commit and the next work
 	chain  chain  // launches that are kept back

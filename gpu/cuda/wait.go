@@ -85,6 +85,7 @@ func (s *stream) Close() error {
 	unbind, err := b.bind()
 	if err == nil {
 		s.closeGraphs()
+		err = s.side.close(b)
 		if s.fence != 0 {
 			b.d.eventDestroy(s.fence)
 		}
@@ -95,7 +96,9 @@ func (s *stream) Close() error {
 				b.d.eventDestroy(m.event)
 			}
 		}
-		err = b.check(b.d.streamDestroy(s.handle), "cuStreamDestroy_v2", "")
+		if r := b.d.streamDestroy(s.handle); err == nil {
+			err = b.check(r, "cuStreamDestroy_v2", "")
+		}
 		unbind()
 	}
 	if b.cause() != nil { // its tickets have told

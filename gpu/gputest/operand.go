@@ -144,6 +144,20 @@ func decode(b []byte) []float32 {
 	return f
 }
 
+// pinned returns n bytes of host memory that copies reach directly, where the device has such.
+func (s *setup) pinned(n int) []byte {
+	d, ok := s.d.(gpu.Discrete)
+	if !ok {
+		return make([]byte, n)
+	}
+	buf, err := d.NewPinned(n)
+	if err != nil {
+		s.t.Fatalf("NewPinned(%d): %v", n, err)
+	}
+	s.t.Cleanup(buf.Release)
+	return buf.Bytes()
+}
+
 // run uploads the operands, runs the commands, fetches the operands and checks them.
 func (s *setup) run() {
 	s.t.Helper()

@@ -11,7 +11,8 @@ import (
 func transferCases() []testCase {
 	var all []testCase
 	for _, n := range []int{1, 3, 64, 4097, 1 << 20} {
-		all = append(all, testCase{fmt.Sprintf("transfer/bytes=%d", n), func(s *setup) { transfer(s, n) }})
+		all = append(all, testCase{fmt.Sprintf("transfer/bytes=%d", n), func(s *setup) { transfer(s, n) }},
+			testCase{fmt.Sprintf("fetch/bytes=%d", n), func(s *setup) { fetch(s, n) }})
 	}
 	return all
 }
@@ -38,6 +39,56 @@ func transfer(s *setup, n int) {
 	s.run()
 	if string(got) != string(want) {
 		s.t.Errorf("upload, fill and download of %d bytes: got % x…, want % x…", n, got[:min(8, n)], want[:min(8, n)])
+	}
+}
+
+// fetch has copies in both lanes come after a fill, again after what they replaced was read, and
+// before a fill that comes after them.
+func fetch(s *setup, n int) {
+	var data [3][]byte
+	for i := range data {
+		data[i] = s.pinned(n)
+		for k := range data[i] {
+			data[i][k] = byte(s.rng.Uint32())
+		}
+	}
+	var to [2]*operand
+	var got [3][]byte
+	for i := range got {
+		got[i] = make([]byte, n+2)
+	}
+	for i := range to {
+		to[i] = s.place(fmt.Sprint("Dst ", i), make([]byte, n+2), 1)
+		to[i].written = func(int) bool { return true }
+		gpu.Encode(&s.cmds, gpu.Fill{Dst: to[i].view(), Bytes: n + 2})
+	}
+	in := func(lane, i int) {
+		half := n / 2
+		list := []gpu.HostCopy{{Dst: to[lane].view().At(1 + half), Src: data[i][half:]}}
+		if half > 0 {
+			list = append(list, gpu.HostCopy{Dst: to[lane].view().At(1), Src: data[i][:half]})
+		}
+		gpu.Encode(&s.cmds, gpu.Fetch{Lane: lane, Copies: list})
+	}
+	in(0, 0)
+	in(1, 1)
+	gpu.Encode(&s.cmds, gpu.Fetched{Lane: 0})
+	gpu.Encode(&s.cmds, gpu.Download{Src: to[0].view(), Dst: got[0]})
+	in(0, 2)
+	gpu.Encode(&s.cmds, gpu.Fetched{Lane: 1})
+	gpu.Encode(&s.cmds, gpu.Download{Src: to[1].view(), Dst: got[1]})
+	gpu.Encode(&s.cmds, gpu.Fetched{Lane: 0})
+	gpu.Encode(&s.cmds, gpu.Fill{Dst: to[0].view(), Bytes: 2})
+	gpu.Encode(&s.cmds, gpu.Download{Src: to[0].view(), Dst: got[2]})
+	s.run()
+	for i := range got {
+		want := append(append([]byte{0}, data[i]...), 0)
+		if i == 2 {
+			want[1] = 0
+		}
+		if string(got[i]) != string(want) {
+			s.t.Errorf("fetch %d of %d bytes: got % x…, want % x…", i, n, got[i][:min(8, n)], want[:min(8, n)])
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ var runs = [gpu.NumKinds]func(x *executor, ops []gpu.Op) int{
 	gpu.KindUpload:          alone((*executor).runUpload),
 	gpu.KindDownload:        alone((*executor).runDownload),
 	gpu.KindFill:            alone((*executor).runFill),
+	gpu.KindFetch:           alone((*executor).runFetch),
+	gpu.KindFetched:         alone((*executor).runFetched),
 	gpu.KindEmbed:           alone((*executor).runEmbed),
 	gpu.KindGather:          alone((*executor).runGather),
 	gpu.KindRMSNorm:         alone((*executor).runNorm),
@@ -80,6 +82,15 @@ func (x *executor) runUpload(o *gpu.Upload) { copy(bytesAt(o.Dst, len(o.Src)), o
 func (x *executor) runDownload(o *gpu.Download) { copy(o.Dst, bytesAt(o.Src, len(o.Dst))) }
 
 func (x *executor) runFill(o *gpu.Fill) { clear(bytesAt(o.Dst, o.Bytes)) }
+
+// runFetch copies at once.
+func (x *executor) runFetch(o *gpu.Fetch) {
+	for _, c := range o.Copies {
+		copy(bytesAt(c.Dst, len(c.Src)), c.Src)
+	}
+}
+
+func (x *executor) runFetched(*gpu.Fetched) {}
 
 // runTabulate does nothing: the host reads tables as they are, until one of their experts moves.
 func (x *executor) runTabulate(*gpu.Tabulate) {}

@@ -18,6 +18,8 @@ type encoding struct {
 // encodings is the table of them, by kind.
 var encodings = [gpu.NumKinds]encoding{
 	gpu.KindUpload:          {alone: always((*encoder).upload)},
+	gpu.KindFetch:           {alone: always((*encoder).fetch)},
+	gpu.KindFetched:         {alone: always((*encoder).fetched)},
 	gpu.KindDownload:        {alone: always((*encoder).download)},
 	gpu.KindFill:            {alone: always((*encoder).fill)},
 	gpu.KindEmbed:           {alone: always((*encoder).embed)},
@@ -81,6 +83,7 @@ type lists struct {
 	last    []convRow
 	delta   []deltaSegment
 	experts []expertWeights
+	copies  []MemoryCopy
 	heads   headJoin
 }
 
