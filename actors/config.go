@@ -240,8 +240,9 @@ type Config struct {
 	memoryEvery time.Duration   // how often the governor looks; 0 means once a second
 	wrapCore    wrapCore        // nil means the stages as they are; tests break them with it
 	// nil means the files as they are; tests break reads with it
-	wrapReads   func(readpool.Source) readpool.Source
-	windowPages int // see dispatch.Config
+	wrapReads    func(readpool.Source) readpool.Source
+	windowPages  int // see dispatch.Config
+	transitShare int // see expertmem.Wishes
 }
 
 // wrapCore puts something before a stage.

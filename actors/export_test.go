@@ -15,6 +15,12 @@ func WithReads(cfg Config, wrap func(readpool.Source) readpool.Source) Config {
 	return cfg
 }
 
+// WithTransitShare returns cfg with another bound of the memory for experts in transit.
+func WithTransitShare(cfg Config, share int) Config {
+	cfg.transitShare = share
+	return cfg
+}
+
 // WithWindowPages returns cfg with as many pages for layers with a window.
 func WithWindowPages(cfg Config, pages int) Config {
 	cfg.windowPages = pages

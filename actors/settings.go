@@ -11,6 +11,7 @@ import (
 	"github.com/moeflux/moeflux-actor/internal/sysmem"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/model"
+	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/dispatch"
 	"github.com/moeflux/moeflux-actor/tracing/record"
 )
@@ -197,10 +198,19 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 	return nil
 }
 
+// transit returns the first slot of experts in transit; 0: there are none.
+func (i *Info) transit(m *model.Config) stages.SlotID {
+	if i.plan.Transit == 0 {
+		return 0
+	}
+	return stages.SlotID(len(m.Layers)*m.NumExperts + i.NearSlots)
+}
+
 // wishes returns what a caller asks of the experts' memory.
 func wishes(cfg Config) expertmem.Wishes {
 	return expertmem.Wishes{
 		IO: cfg.ExpertIO, MustFit: cfg.Resident == ResidentOn, Bytes: cfg.ExpertMemory, HostBytes: cfg.HostMemory, Workers: cfg.ReadWorkers, WaveSlots: cfg.WaveSlots,
+		TransitShare: cfg.transitShare,
 	}
 }
 

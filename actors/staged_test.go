@@ -24,6 +24,7 @@ type discrete struct {
 	pinned  error        // of NewPinned
 	uploads atomic.Int64 // made by queues
 	failAt  int64        // which upload fails, from 1
+	fetches atomic.Int64 // operations of that kind
 }
 
 var _ gpu.Discrete = (*discrete)(nil)
@@ -52,6 +53,11 @@ type discreteQueue struct {
 func (q *discreteQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 	if len(c.Ops()) == 1 && c.Ops()[0].Name() == "upload" && q.d.uploads.Add(1) == q.d.failAt {
 		return nil, errUpload
+	}
+	for _, op := range c.Ops() {
+		if op.Kind() == gpu.KindFetch {
+			q.d.fetches.Add(1)
+		}
 	}
 	return q.Queue.Submit(c)
 }

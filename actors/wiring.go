@@ -68,7 +68,7 @@ func (e *Engine) build(
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.LayoutOf, RecordBytes: e.experts.Layout().Bytes, TopK: i.TopK, Borders: e.borders, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight + 1, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), WindowPages: cfg.windowPages, Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
-		Resident: i.Resident, Far: i.NearSlots > 0, LayerTimes: cfg.LayerTimes, Rule: rule.Rule, Away: e.hosts.Hosts() > 0,
+		Resident: i.Resident, Far: i.NearSlots > 0, Transit: i.transit(m), LayerTimes: cfg.LayerTimes, Rule: rule.Rule, Away: e.hosts.Hosts() > 0,
 	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {
 		return cores, e.lostFile(err)
 	}

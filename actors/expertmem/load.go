@@ -54,7 +54,7 @@ func (m *Memory) emptySlots() (*slotMemory, error) {
 		return s, nil
 	}
 	var err error
-	s.near, err = newNearSlots(dev, m.plan.Near, s)
+	s.near, err = newNearSlots(dev, m.plan.Near+m.plan.Transit, s)
 	return s, err
 }
 

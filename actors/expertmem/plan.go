@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 )
 
@@ -52,6 +53,10 @@ func ReserveOf(available int64) int64 {
 	return min(max(available/reserveShare, LeastReserve), available/4)
 }
 
+// transitShare bounds what of a device's memory for experts is for those in transit: so much less
+// is near when one text decodes.
+const transitShare = 4
+
 // Shape is the experts of a model.
 type Shape struct {
 	RecordBytes int // of one expert
@@ -75,6 +80,9 @@ type Wishes struct {
 	HostBytes int64 // the most of the host's memory; 0: what is left
 	Workers   int   // parallel reads; 0: as many as suit
 	WaveSlots int   // experts of one submission; 0: 64 or fewer
+	// TransitShare bounds what experts in transit take of a device's memory for experts: one part in
+	// so many; 0: in transitShare. Only tests set it.
+	TransitShare int
 }
 
 // Room is the memory that a plan has to do with.
@@ -105,7 +113,10 @@ type Plan struct {
 	// Near is how many slots there are in the memory of a device of its own, if all experts are
 	// loaded into the host's, from which the device reads the others. Otherwise 0. Slots does not
 	// count them.
-	Near      int
+	Near int
+	// Transit is how many further slots there are, to which others are copied before a step of many
+	// rows needs them.
+	Transit   int
 	SlotBytes int   // of one record
 	Stride    int   // bytes from slot to slot
 	Bytes     int64 // of all records
@@ -188,6 +199,9 @@ func (p *Plan) chooseNear(s Shape, w Wishes, r Room, budget int64) error {
 	if p.Near = int(budget / stride); p.Near < s.TopK {
 		return fmt.Errorf("expertmem: %d bytes of the device's memory hold %d experts of %d bytes, a token has %d in a layer; "+
 			"raise Config.ExpertMemory, or free some", max(0, budget), max(0, p.Near), stride, s.TopK)
+	}
+	if t := gpu.FetchLanes * s.Experts; t <= p.Near/cmp.Or(w.TransitShare, transitShare) {
+		p.Near, p.Transit = p.Near-t, t
 	}
 	p.HostReserve = ReserveOf(r.Host)
 	return nil

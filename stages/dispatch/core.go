@@ -43,6 +43,9 @@ type Config struct {
 	// Far means that the slots of a resident device lie in the host's memory, and that experts move
 	// to further slots in the device's and back (stages.MoveExperts).
 	Far bool
+	// Transit is the first of slots for twice the experts of a layer in the device's memory, to which
+	// far experts are copied before large steps need them; 0: there are none.
+	Transit stages.SlotID
 	// Away means that expert hosts may be asked: the experts' input goes up with the picks.
 	Away bool
 	// LayerTimes has a resident device mark the end of each layer where several are one submission
@@ -69,7 +72,8 @@ type Core struct {
 	parts  []*part
 	lanes  []*lane
 
-	near nearby
+	near    nearby
+	transit *transit // nil without Config.Transit
 
 	settled bool // every expert was in memory when the last wave was sent
 	picked  picked
@@ -130,7 +134,13 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 		c.net.windowRope = newRope(cfg.Model, model.WindowAttention, cfg.PageRows*cfg.MaxPages)
 	}
 	if cfg.Resident {
-		if c.tables, err = newTables(cfg, c.net, parts, queue, slots); err != nil {
+		home := func(layer, expert int) gpu.View { return slots.View(c.home(layer, expert)) }
+		if c.tables, err = newTables(cfg, c.net, parts, queue, home); err != nil {
+			return c, err
+		}
+	}
+	if cfg.Transit > 0 {
+		if c.transit, err = newTransit(cfg, c.net, parts, queue, slots); err != nil {
 			return c, err
 		}
 	}
@@ -171,6 +181,9 @@ func (c *Core) Close() {
 	}
 	if c.tables != nil {
 		c.tables.release()
+	}
+	if c.transit != nil && c.transit.tables != nil {
+		c.transit.tables.release()
 	}
 	if c.net != nil {
 		c.net.release()

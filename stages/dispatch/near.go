@@ -43,21 +43,46 @@ func (c *Core) moveExperts(m *stages.MoveExperts) error {
 	return nil
 }
 
-// encodeMoves replaces the entries of experts that have moved. If the recording is refused they come
-// before the next one again.
-func (c *Core) encodeMoves(cmd *gpu.Commands) {
-	m := c.cfg.Model
+// home returns the slot that an expert has from the beginning.
+func (c *Core) home(layer, expert int) stages.SlotID {
+	return stages.SlotID(layer*c.cfg.Model.NumExperts + expert)
+}
+
+// moving reports whether the moves go with a recording. An urgent one may overtake others, whose
+// copies in transit are what the tables said before; so the moves wait for those to be done, or for
+// one of their order.
+func (c *Core) moving(r *recording) bool {
+	return len(c.near.moves) > 0 && (c.transit == nil || !r.Urgent || len(*c.list(r.Part, false)) == 0)
+}
+
+// encodeMoves replaces the entries of experts that have moved, and reports whether there are any. If
+// the recording is refused they come before the next one again.
+func (c *Core) encodeMoves(r *recording) (moving bool) {
+	if !c.moving(r) {
+		return false
+	}
 	for _, x := range c.near.moves {
 		layer, e := int(x.Layer), int(x.Expert)
-		slot := x.Slot
+		slot, transit := x.Slot, x.Slot
 		if x.leaves {
-			slot = stages.SlotID(layer*m.NumExperts + e)
+			slot = c.home(layer, e)
 		}
-		gpu.Encode(cmd, gpu.Retabulate{
-			Table: &c.tables.layers[layer], Index: e, Expert: c.net.expert(c.cfg.Layout(layer), layer, e, c.slots.View(slot)),
-		})
-		c.near.sets.Put(m.Layers[layer].MoEIndex, m.NumExperts, x.Expert, !x.leaves)
+		c.encodeMove(&r.Commands, c.tables, layer, e, slot)
+		if c.transit != nil {
+			if x.leaves {
+				transit = c.transit.slot(c.cfg, layer, e)
+			}
+			c.encodeMove(&r.Commands, c.transit.tables, layer, e, transit)
+		}
+		c.near.sets.Put(c.cfg.Model.Layers[layer].MoEIndex, c.cfg.Model.NumExperts, x.Expert, !x.leaves)
 	}
+	return true
+}
+
+func (c *Core) encodeMove(cmd *gpu.Commands, t *tables, layer, expert int, slot stages.SlotID) {
+	gpu.Encode(cmd, gpu.Retabulate{
+		Table: &t.layers[layer], Index: expert, Expert: c.net.expert(c.cfg.Layout(layer), layer, expert, c.slots.View(slot)),
+	})
 }
 
 // moved notes that the moves were submitted with the last ticket.

@@ -19,11 +19,11 @@ func (t *tables) release() {
 	}
 }
 
-// newTables writes the tables to the device and waits for it.
-func newTables(cfg Config, net *network, parts []*part, queue gpu.Queue, slots Slots) (*tables, error) {
+// newTables writes the tables to the device, with each expert where at says, and waits for it.
+func newTables(cfg Config, net *network, parts []*part, queue gpu.Queue, at func(layer, expert int) gpu.View) (*tables, error) {
 	t := &tables{layers: make([]gpu.ExpertTable, len(cfg.Model.Layers))}
 	for _, p := range parts {
-		if err := t.add(cfg, net, p, queue, slots); err != nil {
+		if err := t.add(cfg, net, p, queue, at); err != nil {
 			t.release()
 			return nil, fmt.Errorf("dispatch: tables of experts: %w", err)
 		}
@@ -32,7 +32,7 @@ func newTables(cfg Config, net *network, parts []*part, queue gpu.Queue, slots S
 }
 
 // add writes the tables of a part's layers.
-func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, slots Slots) error {
+func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, at func(layer, expert int) gpu.View) error {
 	m := cfg.Model
 	moe, bytes := p.model.MoELayers(), m.NumExperts*gpu.TableBytes
 	buf, err := p.dev.NewBuffer(len(moe)*bytes + 1) // there may be no such layer
@@ -46,7 +46,7 @@ func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, slots S
 		table := &t.layers[layer]
 		table.At = gpu.View{Buf: buf, Offset: i * bytes}
 		for e := range m.NumExperts {
-			table.Experts = append(table.Experts, net.expert(cfg.Layout(layer), layer, e, slots.View(stages.SlotID(layer*m.NumExperts+e))))
+			table.Experts = append(table.Experts, net.expert(cfg.Layout(layer), layer, e, at(layer, e)))
 		}
 		gpu.Encode(&cmd, gpu.Tabulate{Table: table})
 	}
@@ -56,13 +56,17 @@ func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, slots S
 // submitWhole submits layers in which only the device has a part: dense ones, and all where it
 // routes by itself. Combine retires them like the last wave of any other, with no slots.
 func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
-	c.encodeMoves(&r.Commands)
+	moving := c.encodeMoves(r)
 	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
 		if !m.Batch.Probe.Runs(layer) {
 			continue
 		}
+		dense := c.net.layers[layer].dense
+		if dense == nil && c.large(l, m.Batch) {
+			c.fetchAhead(&r.Commands, layer)
+		}
 		c.encodeMixer(r, l, m.Batch, layer)
-		if dense := c.net.layers[layer].dense; dense != nil {
+		if dense != nil {
 			dense.encode(&r.Commands, l)
 			gpu.Encode(&r.Commands, gpu.Add{A: l.hidden, B: l.shared, Y: l.hidden, N: l.rows * c.cfg.Model.HiddenSize})
 			c.encodeNextNorm(&r.Commands, l, layer)
@@ -77,9 +81,12 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 	}
 	t, err := c.submit(r)
 	if err != nil {
+		c.transit.forget()
 		return err
 	}
-	c.moved()
+	if moving {
+		c.moved()
+	}
 	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t, More: m.More}))
 	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, m.More, nil))
 	return nil
@@ -92,7 +99,12 @@ func (c *Core) encodeRouted(r *recording, l *lane, b *stages.Batch, layer int) {
 	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
 	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
 	c.encodeRoute(r, l, b, layer, picks, weights)
-	c.encodeExperts(r, l, layer, &c.tables.layers[layer], gpu.List[int32]{At: picks})
+	table := &c.tables.layers[layer]
+	if c.large(l, b) {
+		table = &c.transit.tables.layers[layer]
+		gpu.Encode(&r.Commands, gpu.Fetched{Lane: c.cfg.Model.Layers[layer].MoEIndex % gpu.FetchLanes})
+	}
+	c.encodeExperts(r, l, layer, table, gpu.List[int32]{At: picks})
 	if w.shared != nil {
 		w.shared.encode(&r.Commands, l)
 	}
