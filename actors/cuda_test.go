@@ -120,6 +120,14 @@ func TestCUDAEqualBits(t *testing.T) {
 	}
 }
 
+// TestCUDANear has the GPU read experts in the host's memory, of all fixtures.
+func TestCUDANear(t *testing.T) {
+	dev := openCUDA(t)
+	for _, name := range fixtures.All() {
+		t.Run(name, func(t *testing.T) { testNear(t, nearTest{name, 4, dev, dev, nil}) })
+	}
+}
+
 // TestCUDADump wants the insides of layers from the GPU.
 func TestCUDADump(t *testing.T) {
 	testDump(t, openCUDA(t), fixtures.All(), []int{64, 4, 1})

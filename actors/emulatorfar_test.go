@@ -110,3 +110,9 @@ func TestEmulatorHosts(t *testing.T) {
 	emulator(t) // the test needs a compiler
 	testHostsFar(t, fixtures.Qwen35MoEQ4, func() gpu.Device { return newFarEmulator(t) })
 }
+
+// TestEmulatorNear has the emulator read experts in the host's memory.
+func TestEmulatorNear(t *testing.T) {
+	dev := newFarEmulator(t)
+	testNear(t, nearTest{fixtures.Qwen35MoEQ4, 2, dev, dev, nil})
+}
