@@ -52,7 +52,9 @@ type Config struct {
 	// read in the background and which no system takes back as it does with mapped pages. A mapping
 	// is shared by all engines on one model, slots are each engine's own. loaded reads all experts
 	// at Open, which then takes longer, and every token is as fast as the device; a device with
-	// memory of its own does so wherever they fit.
+	// memory of its own does so wherever they fit. Where they do not, loaded reads them into the
+	// host's memory; the device has copies of those that are used most, and reads the others over
+	// the bus.
 	ExpertIO ExpertIO
 	// Resident says whether the device chooses the experts by itself, so that it never waits for
 	// the host within a token. "" means auto: where all experts are mapped, or loaded at Open. on

@@ -21,6 +21,12 @@ func (i *Info) SlotMemory() int64 {
 	return int64(i.Slots) * int64(i.SlotBytes)
 }
 
+// NearMemory returns the bytes of slots in a device's own memory, with those of experts in transit,
+// where all experts are loaded into the host's; 0 elsewhere.
+func (i *Info) NearMemory() int64 {
+	return int64(i.NearSlots+i.plan.Transit) * int64(i.SlotBytes)
+}
+
 // LogValue returns what a reader of a log wants to know of an engine: the model, the device, and
 // how memory is used.
 func (i Info) LogValue() slog.Value {

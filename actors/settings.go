@@ -51,7 +51,7 @@ type Info struct {
 	Prefetch  Prefetch
 	// PrefetchLayers is how many layers ahead experts are predicted; 0 if Prefetch is off.
 	PrefetchLayers int
-	Slots          int // expert slots
+	Slots          int // expert slots; those of NearSlots, where there are such
 	SlotBytes      int // of one expert's record
 	// NearSlots is how many experts have room in a device's own memory, if all were loaded into the
 	// host's, where the device reads the others; otherwise 0.
@@ -184,7 +184,7 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		return err
 	}
 	i.plan = p
-	i.ExpertIO, i.Slots, i.NearSlots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, p.Slots, p.Near, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
+	i.ExpertIO, i.Slots, i.NearSlots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, cmp.Or(p.Near, p.Slots), p.Near, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
 	i.Resident = !p.IO.Streams() && routes
 	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, i.Resident)

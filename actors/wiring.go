@@ -60,7 +60,7 @@ func (e *Engine) build(
 		chances = e.openProfile(cfg)
 	}
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.Slots, Parts: i.plan.Parts, Borders: e.borders, WaveSlots: i.WaveSlots,
+		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.plan.Slots, Parts: i.plan.Parts, Borders: e.borders, WaveSlots: i.WaveSlots,
 		RingDepth: i.RingDepth, Reads: queuedReads * i.ReadWorkers, Mapped: mapped, Near: i.NearSlots, Chances: chances, Hosts: e.hosts.Hosts(), AskPicks: e.hosts.AskPicks(),
 	}); err != nil {
 		return cores, err

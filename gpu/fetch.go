@@ -4,10 +4,12 @@ package gpu
 const FetchLanes = 2
 
 // Fetch copies host bytes to the device beside the operations that come after it: the copies begin
-// when the operations before it are done, and Fetched has the later ones wait. So what comes between
-// the two neither reads nor writes what is copied. A device may make the copies at once instead.
+// when the operations before it are done, and Fetched has the later ones wait. So what comes
+// between the two neither reads nor writes what is copied. A device may make the copies at once
+// instead.
 //
-// Fetches of one lane are in order. A ticket does not tell of copies that no Fetched has waited for.
+// Fetches of one lane are in order. A ticket does not tell of copies that no Fetched has waited
+// for.
 type Fetch struct {
 	Lane   int // 0 to FetchLanes-1
 	Copies []HostCopy

@@ -27,10 +27,10 @@ func (o *Tabulate) Check() error {
 	return c.result()
 }
 
-// Retabulate replaces the expert at Index of a table that Tabulate wrote, in the device's form of the
-// table alone: Table.Experts stays as it was. Operations after it, of these Commands and of what is
-// submitted later, read the new expert's weights. Earlier ones may read the old one's until they are
-// done.
+// Retabulate replaces the expert at Index of a table that Tabulate wrote, in the device's form of
+// the table alone: Table.Experts stays as it was. Operations after it, of these Commands and of
+// what is submitted later, read the new expert's weights. Earlier ones may read the old one's until
+// they are done.
 //
 // So experts can move, as from the host's memory to the device's. The new expert has the shape and
 // formats of the table's first.
@@ -73,8 +73,8 @@ const TableBytes = 128
 // it.
 //
 // Without At it travels with each operation that uses it. With At, which has TableBytes for each
-// expert at a multiple of 8, the device keeps its own form of it there: Tabulate writes it, from then
-// on the table does not change, and Retabulate replaces single entries of the device's form.
+// expert at a multiple of 8, the device keeps its own form of it there: Tabulate writes it, from
+// then on the table does not change, and Retabulate replaces single entries of the device's form.
 type ExpertTable struct {
 	Experts []Expert
 	At      View

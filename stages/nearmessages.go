@@ -46,8 +46,8 @@ func (m *ExpertsUsed) spend(s *Spent) {
 	s.used.put(m)
 }
 
-// MoveExperts tells dispatch which experts have come into a slot and which are to leave theirs: what
-// it submits from now on is told. Expert-IO to dispatch.
+// MoveExperts tells dispatch which experts have come into a slot and which are to leave theirs:
+// what it submits from now on is told. Expert-IO to dispatch.
 type MoveExperts struct {
 	Outside
 	Come  []NearExpert // the slots' bytes are the device's to read

@@ -37,6 +37,12 @@ type layerParts struct {
 	ctx context.Context // with the layer's span; nil if there is none
 }
 
+// missed reports whether a use counts as a miss: its expert was not in a slot, and not on its way
+// there.
+func missed(found record.Found) bool {
+	return found == record.Missing || found == record.Away || found == record.Far
+}
+
 // parts sorts the records of a step. It is good until the next step's.
 func (e *Emitter) parts(t *tree) *parts {
 	p := &e.sorted
@@ -48,7 +54,7 @@ func (e *Emitter) parts(t *tree) *parts {
 		p.submitted(&t.submissions[i])
 	}
 	for i := range t.uses {
-		if l := p.layer(t.uses[i].Layer); l != nil && (t.uses[i].Found == record.Missing || t.uses[i].Found == record.Away) {
+		if l := p.layer(t.uses[i].Layer); l != nil && missed(t.uses[i].Found) {
 			l.misses++
 			p.misses++
 		} else if l != nil {

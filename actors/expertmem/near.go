@@ -19,8 +19,8 @@ type nearSlots struct {
 	copied int64 // bytes
 }
 
-// newNearSlots makes n slots, with those of experts in transit, beside those of the host's memory. What it returns with an error is to
-// be closed.
+// newNearSlots makes n slots, with those of experts in transit, beside those of the host's memory.
+// What it returns with an error is to be closed.
 func newNearSlots(dev gpu.Device, n int, host *slotMemory) (s *nearSlots, err error) {
 	s = &nearSlots{first: stages.SlotID(len(host.buffers) * host.perBuffer)}
 	if s.buffer, err = dev.NewBuffer(n * host.stride); err != nil {

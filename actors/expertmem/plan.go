@@ -80,8 +80,8 @@ type Wishes struct {
 	HostBytes int64 // the most of the host's memory; 0: what is left
 	Workers   int   // parallel reads; 0: as many as suit
 	WaveSlots int   // experts of one submission; 0: 64 or fewer
-	// TransitShare bounds what experts in transit take of a device's memory for experts: one part in
-	// so many; 0: in transitShare. Only tests set it.
+	// TransitShare bounds what experts in transit take of a device's memory for experts: one part
+	// in so many; 0: in transitShare. Only tests set it.
 	TransitShare int
 }
 

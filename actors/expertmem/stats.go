@@ -50,6 +50,7 @@ func (m *Memory) AddStats(s *stages.Stats) {
 	}
 	if m.slots.near != nil {
 		s.Reads.Uploaded = m.slots.near.bytes()
+		s.Reads.FromHost = s.Reads.Uploaded / int64(m.plan.SlotBytes)
 		s.Memory.HostHeld = int64(m.plan.HostSlots) * int64(m.plan.Stride)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 )
 
@@ -12,7 +13,11 @@ func (s *Setting) text(b *strings.Builder) {
 	figures.Line(b, "model", "%s (%s)", s.Model, s.Arch)
 	figures.Line(b, "setting", "device %s, %s activations, %s keys and values, expert I/O %s, %s, prefetch %s, %d experts per token",
 		s.Device, s.Activations, s.KV, figures.ExpertsText(s.ExpertIO, s.Resident), figures.Counted(s.Slots, "slot"), s.Prefetch, s.TopK)
-	if s.ExpertBytes > 0 {
+	switch {
+	case s.ExpertBytes == 0:
+	case s.ExpertIO == string(actors.ExpertIOLoaded):
+		figures.Line(b, "device", "%s of its memory for experts; it reads others in the host's; chunks of %d rows", figures.Bytes(s.ExpertBytes), s.ChunkRows)
+	default:
 		figures.Line(b, "streaming", "%s of slots, ring depth %d, %s, chunks of %d rows", figures.Bytes(s.ExpertBytes), s.RingDepth,
 			figures.Counted(s.ReadWorkers, "read worker"), s.ChunkRows)
 	}
@@ -135,13 +140,21 @@ func (r *Result) reads(b *strings.Builder, c *Case) {
 		part string
 		s    *Summary
 	}{{"prompts", &c.Prefill}, {"decoding", &c.Decode}} {
-		for _, text := range []string{p.s.ReadCounts.Text(), p.s.Totals.Counts.AheadText(r.Prefetch, r.Ahead)} {
+		for _, text := range []string{p.s.ReadCounts.Text(), r.far(p.s), p.s.Totals.Counts.AheadText(r.Prefetch, r.Ahead)} {
 			if text != "" {
 				figures.Line(b, name, "%s: %s", p.part, text)
 				name = ""
 			}
 		}
 	}
+}
+
+// far says how often the device read an expert in the host's memory.
+func (r *Result) far(s *Summary) string {
+	if r.ExpertIO != string(actors.ExpertIOLoaded) {
+		return ""
+	}
+	return fmt.Sprintf("%s that the device found in the host's memory", figures.Counted(s.ExpertMisses, "use"))
 }
 
 // limits compares the figures with what would be possible.

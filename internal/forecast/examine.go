@@ -164,6 +164,9 @@ func (r *Report) explainExperts(cfg *actors.Config, i *actors.Info) {
 		r.why("Config.ExpertIO loaded reads them all before the first token, and then decodes faster")
 	default:
 		r.why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, all, slots)
+		if i.HostSlots > 0 && int64(i.HostSlots)*int64(i.SlotBytes) >= i.ExpertBytes {
+			r.why("Config.ExpertIO loaded reads all into the host's memory before the first token; the device then reads there what it does not hold, and decodes faster")
+		}
 	}
 	if i.ExpertIO.Streams() && cfg.ExpertMemory == 0 {
 		r.why("%s for %d expert slots, out of %s of free memory%s; Config.ExpertMemory sets it", slots, i.Slots, figures.Bytes(r.Machine.Free), r.Plan.Parked(", beside "))

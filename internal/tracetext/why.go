@@ -140,6 +140,9 @@ func experts(b *strings.Builder, e *analyse.Experts, s Style) {
 	if e.Away > 0 {
 		away = fmt.Sprintf("%d were computed by expert hosts, ", e.Away)
 	}
+	if e.Far > 0 {
+		away += fmt.Sprintf("%d were in the host's memory, where the device read them, ", e.Far)
+	}
 	text := fmt.Sprintf("Of %s, %d were in memory, %d were late (being read on a guess), %d were being read for another step, %s%d were missing", counted(e.Used, "use")+" of experts", e.Resident, e.Late, e.Shared, away, e.Missing)
 	var why []string
 	for _, c := range []struct {

@@ -121,9 +121,13 @@ func NeedOf(i moeflux.Info, budget int64) Need {
 	if i.HostSlots == 0 {
 		n.Fixed += i.RecordMemory
 	}
-	if slots := i.SlotMemory(); slots > 0 {
+	slots := i.SlotMemory()
+	switch {
+	case slots > 0:
 		n.Least, n.Most = min(slots, leastSlots(&i)), slots
-	} else {
+	case i.NearSlots > 0:
+		n.Fixed += i.NearMemory()
+	default:
 		n.Fixed += i.ExpertBytes
 	}
 	return n

@@ -43,8 +43,8 @@ type Config struct {
 	// Far means that the slots of a resident device lie in the host's memory, and that experts move
 	// to further slots in the device's and back (stages.MoveExperts).
 	Far bool
-	// Transit is the first of slots for twice the experts of a layer in the device's memory, to which
-	// far experts are copied before large steps need them; 0: there are none.
+	// Transit is the first of slots for twice the experts of a layer in the device's memory, to
+	// which far experts are copied before large steps need them; 0: there are none.
 	Transit stages.SlotID
 	// Away means that expert hosts may be asked: the experts' input goes up with the picks.
 	Away bool

@@ -20,9 +20,9 @@ func newPicked(experts int) picked {
 }
 
 // charge adds what the device has chosen in a step to the costs of its segments: each pick finds
-// its expert near, or brings it from the host's memory, and a record that several segments need in a
-// layer is divided among them by picks. Until the picks are read back nobody knows them, so a step
-// that fails before has none.
+// its expert near, or brings it from the host's memory, and a record that several segments need in
+// a layer is divided among them by picks. Until the picks are read back nobody knows them, so a
+// step that fails before has none.
 func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 	n := len(b.Rows) * c.cfg.TopK
 	for i := range len(m.Picks) / n {
@@ -30,8 +30,9 @@ func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 	}
 }
 
-// chargeLayer is charge for the picks of the n-th layer with experts, [rows][k]. The step's answers wait for it, so it
-// divides once for an expert and not for each pick. The first pick pays what is left over.
+// chargeLayer is charge for the picks of the n-th layer with experts, [rows][k]. The step's answers
+// wait for it, so it divides once for an expert and not for each pick. The first pick pays what is
+// left over.
 func (c *Core) chargeLayer(b *stages.Batch, n int, layer []int32, near stages.NearSets) {
 	p, k, bytes := &c.picked, c.cfg.TopK, int64(c.cfg.RecordBytes)
 	for i := range b.Segments {

@@ -55,8 +55,8 @@ func (c *Core) moving(r *recording) bool {
 	return len(c.near.moves) > 0 && (c.transit == nil || !r.Urgent || len(*c.list(r.Part, false)) == 0)
 }
 
-// encodeMoves replaces the entries of experts that have moved, and reports whether there are any. If
-// the recording is refused they come before the next one again.
+// encodeMoves replaces the entries of experts that have moved, and reports whether there are any.
+// If the recording is refused they come before the next one again.
 func (c *Core) encodeMoves(r *recording) (moving bool) {
 	if !c.moving(r) {
 		return false

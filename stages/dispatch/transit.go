@@ -7,13 +7,14 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// transitShare is how many picks a step has for each expert of a layer, at least, for far experts to
-// be copied before the layer. With fewer the device reads hardly any of them twice.
+// transitShare is how many picks a step has for each expert of a layer, at least, for far experts
+// to be copied before the layer. With fewer the device reads hardly any of them twice.
 const transitShare = 8
 
-// transit is where far experts of large steps are copied to, a layer ahead: the kernels of many rows
-// read weights several times, and over the bus that would cost more than one copy. The layers use its
-// two halves by turns, one for what a layer reads while the other is filled for the next one.
+// transit is where far experts of large steps are copied to, a layer ahead: the kernels of many
+// rows read weights several times, and over the bus that would cost more than one copy. The layers
+// use its two halves by turns, one for what a layer reads while the other is filled for the next
+// one.
 type transit struct {
 	first  stages.SlotID // of the slots
 	tables *tables       // as those of the device, but far experts lie in a half
@@ -99,8 +100,8 @@ func (c *Core) all(word int) uint64 {
 	return ^uint64(0)
 }
 
-// farCopies lists the copies of a set of experts. Neighbours that lie as far apart here as there are
-// copied together.
+// farCopies lists the copies of a set of experts. Neighbours that lie as far apart here as there
+// are copied together.
 func (c *Core) farCopies(layer int, set []uint64) (copies []gpu.HostCopy) {
 	size := c.cfg.RecordBytes
 	var from, to gpu.View // of the last expert

@@ -16,8 +16,8 @@
 // There are three kinds of reads: on demand; ahead of demand, for hints; and, while the disk has
 // nothing else to do, for a warm start from the counts of earlier runs. The number of slots may
 // change while the engine runs. If all experts are mapped or loaded, every expert has a slot of its
-// own from the start, and every pick is a hit. If a device with memory of its own reads some of them
-// in the host's, the stage chooses those that have a slot there as well.
+// own from the start, and every pick is a hit. If a device with memory of its own reads some of
+// them in the host's, the stage chooses those that have a slot there as well.
 //
 //	core.go      messages; reads that end
 //	loads.go     a plan on its way to dispatch: finding and taking slots, asking for reads

@@ -13,10 +13,10 @@ const (
 	// nearBetter is how much likelier than the least likely near expert a far one must be to take
 	// its slot. The device reads a far expert where it lies, so a move is a copy that nothing needs
 	// at once, on the same bus; it pays if the expert is used a few times before it leaves.
-	nearBetter = 2
+	nearBetter = 4
 	// nearMoves bounds the slots that change their expert at once, so that what is copied hardly
 	// slows down the device's own reads over the bus.
-	nearMoves = 32
+	nearMoves = 128
 )
 
 // near is which experts have slots in the device's own memory, where all lie in the host's. No step

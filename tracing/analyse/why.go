@@ -90,6 +90,7 @@ type Experts struct {
 	Late      int `json:"late"`              // being read on a guess
 	Shared    int `json:"shared"`            // being read for another step
 	Away      int `json:"away"`              // computed by an expert host
+	Far       int `json:"far"`               // read by the device in the host's memory
 	Missing   int `json:"missing"`           // none of these: what follows says why they had not been read ahead
 	Unguessed int `json:"missing_unguessed"` // nobody had guessed them
 	Declined  int `json:"missing_declined"`  // the chance, or the time that was left, spoke against it
@@ -146,6 +147,8 @@ func (e *Experts) count(u *record.Use, g *record.Guess) {
 		e.Shared++
 	case record.Away:
 		e.Away++
+	case record.Far:
+		e.Far++
 	default:
 		e.Missing++
 		switch {

@@ -65,6 +65,8 @@ func (c *cells) use(u *record.Use) {
 		c.is(k, InSlot, u.AtNS)
 	case record.Missing, record.Late, record.Shared:
 		c.is(k, Reading, u.AtNS)
+	case record.Far:
+		c.is(k, OnDisk, u.AtNS)
 	}
 }
 

@@ -21,9 +21,10 @@ import (
 //   - 5: what expert hosts have said (Answer)
 //   - 6: slots may lie on several devices (SlotParts, Borders)
 //   - 7: work is that of one of several devices (Submission.Device), which work side by side
+//   - 8: a device with memory of its own may have read an expert in the host's (Far)
 const (
 	Magic   = "moeflux-records\n"
-	Version = 7
+	Version = 8
 )
 
 // A file is Magic, a header of two 32-bit numbers (version, bytes of the meta), the meta as JSON,
