@@ -26,7 +26,7 @@ const (
 	// the packed files are mapped; every pick is a hit
 	ExpertIOMmap = expertmem.Mmap
 	// all experts are read at Open, into large pages or the memory of the device; every pick is a
-	// hit
+	// hit. What does not fit into a device's own memory it reads in the host's
 	ExpertIOLoaded = expertmem.Loaded
 	// slots are filled past the page cache; buffered where records or file system do not allow it
 	ExpertIODirect = expertmem.Direct

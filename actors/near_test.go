@@ -88,7 +88,11 @@ func testNear(t *testing.T, test nearTest) {
 			}
 			together.Wait()
 		}
-		checkNear(t, name, settledStats(t, e), c.slots-c.transit, e.Info().SlotBytes)
+		s := settledStats(t, e)
+		checkNear(t, name, s, c.slots-c.transit, e.Info().SlotBytes)
+		if left := evictions(s); left == 0 && c.slots <= experts/2 {
+			t.Errorf("%s: no expert has left", name)
+		}
 		if test.fetches == nil {
 			continue
 		}
@@ -115,11 +119,11 @@ func settledStats(t *testing.T, e *actors.Engine) *actors.Stats {
 // checkNear compares an engine's figures of experts that moved with each other.
 func checkNear(t *testing.T, name string, s *actors.Stats, slots, record int) {
 	t.Helper()
-	var hits, misses, evictions, copied int64
+	var hits, misses, copied int64
 	near := 0
 	for i := range s.Layers {
 		l := &s.Layers[i]
-		hits, misses, evictions, copied = hits+l.Hits, misses+l.Misses, evictions+l.Evictions, copied+l.BytesRead
+		hits, misses, copied = hits+l.Hits, misses+l.Misses, copied+l.BytesRead
 		for _, p := range l.Places {
 			if p != stages.OnDisk {
 				near++
@@ -128,9 +132,6 @@ func checkNear(t *testing.T, name string, s *actors.Stats, slots, record int) {
 	}
 	if hits == 0 || misses == 0 || near > slots || s.Slots != slots {
 		t.Errorf("%s: %d hits, %d misses, %d experts near, %d slots", name, hits, misses, near, s.Slots)
-	}
-	if evictions == 0 {
-		t.Errorf("%s: no expert has left", name)
 	}
 	if copied == 0 || copied != s.Reads.Uploaded || copied%int64(record) != 0 || s.Accounts.Nobody.HostBytes != copied {
 		t.Errorf("%s: layers copied %d bytes, %d were uploaded, %d are charged to nobody", name, copied, s.Reads.Uploaded, s.Accounts.Nobody.HostBytes)
@@ -142,4 +143,12 @@ func checkNear(t *testing.T, name string, s *actors.Stats, slots, record int) {
 	if c.SlotBytes != hits*int64(record) || c.HostBytes != misses*int64(record) {
 		t.Errorf("%s: %d and %d bytes for %d hits and %d misses", name, c.SlotBytes, c.HostBytes, hits, misses)
 	}
+}
+
+// evictions returns how many experts have left a slot.
+func evictions(s *actors.Stats) (n int64) {
+	for i := range s.Layers {
+		n += s.Layers[i].Evictions
+	}
+	return n
 }

@@ -5,7 +5,8 @@ package stages
 // division gives its remainder to somebody, so that shares add up to the whole.
 type Cost struct {
 	// A pick is one expert of one row. Its expert was in memory (Hit), being read (Late), or
-	// neither (Missed): it was read, or a host computed it, because of the pick.
+	// neither (Missed): it was read, or a host computed it, because of the pick, or it was in the
+	// host's memory, where the device read it.
 	Hit, Late, Missed int64
 	// Bytes of experts' records: SlotBytes were in a slot from an earlier use; HostBytes came from
 	// the host's memory to a device with memory of its own, DiskBytes from the disk. A record that
