@@ -1,14 +1,17 @@
 package actors_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
+	"github.com/moeflux/moeflux-actor/gpu/split"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -151,4 +154,62 @@ func evictions(s *actors.Stats) (n int64) {
 		n += s.Layers[i].Evictions
 	}
 	return n
+}
+
+// TestNearRefused opens engines that cannot have far experts: the error says why, and what to do.
+func TestNearRefused(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	host := device(t, 2)
+	i := open(t, actors.Config{Model: dir, Device: host}).Info()
+	record := int64(i.SlotBytes+4095) / 4096 * 4096
+	for _, c := range []struct {
+		name string
+		set  func(*actors.Config)
+		want []string
+	}{
+		{"a small host", func(c *actors.Config) { c.HostMemory = 20 * record }, []string{fmt.Sprint(20*record, " in the host's"), "set Config.ExpertIO to auto"}},
+		{"a small device", func(c *actors.Config) { c.ExpertMemory = 3 * record }, []string{"hold 3 experts", "raise Config.ExpertMemory"}},
+		{"the host routes", func(c *actors.Config) { c.Resident = actors.ResidentOff }, []string{"set Config.ExpertIO to auto"}},
+		{"the host looks ahead", func(c *actors.Config) { c.CountAhead = true }, []string{"set Config.ExpertIO to auto"}},
+		{"two devices", func(c *actors.Config) {
+			var err error
+			if c.Device, err = split.New(c.Device, &discrete{Device: device(t, 1), free: 1 << 30}); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"set Config.ExpertIO to auto"}},
+	} {
+		cfg := actors.Config{Model: dir, Device: &discrete{Device: host, free: 1 << 30}, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * record}
+		c.set(&cfg)
+		e, err := actors.Open(context.Background(), cfg)
+		if err == nil {
+			e.Close(context.Background())
+		}
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", c.name, err, want)
+			}
+		}
+	}
+}
+
+// TestNearLost has a copy to the device fail: its expert stays far, and no text notices.
+func TestNearLost(t *testing.T) {
+	dir := fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0)
+	host := device(t, 2)
+	all := open(t, actors.Config{Model: dir, Device: host})
+	record := int64(all.Info().SlotBytes+4095) / 4096 * 4096
+	p := prompt(1, 9, all.Model().VocabSize)
+	want, err := greedy(sequence(t, all), p, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := &discrete{Device: host, free: 1 << 30}
+	dev.failAt = 3
+	e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * record})
+	if got, err := greedy(sequence(t, e), p, 12); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	if s := settledStats(t, e); s.ReadErrors != 1 {
+		t.Errorf("%d copies have failed, want one", s.ReadErrors)
+	}
 }
