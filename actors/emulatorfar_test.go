@@ -113,6 +113,7 @@ func TestEmulatorHosts(t *testing.T) {
 
 // TestEmulatorNear has the emulator read experts in the host's memory.
 func TestEmulatorNear(t *testing.T) {
+	emulator(t) // the test needs a compiler
 	dev := newFarEmulator(t)
 	testNear(t, nearTest{fixtures.Qwen35MoEQ4, 2, dev, dev, nil})
 }

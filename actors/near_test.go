@@ -56,7 +56,9 @@ func testNear(t *testing.T, test nearTest) {
 			t.Fatal(err)
 		}
 	}
-	cases := []struct{ slots, transit int }{{all.Info().TopK, 0}, {experts / 4, 0}, {experts - 1, 2 * m.NumExperts}}
+	cases := []struct{ slots, transit int }{
+		{all.Info().TopK, 0}, {experts / 4, 0}, {experts - 1, 2 * m.NumExperts},
+	}
 	if test.fixture != fixtures.Qwen35MoEQ4 || test.texts < 4 {
 		cases = cases[2:]
 	}
@@ -65,29 +67,35 @@ func testNear(t *testing.T, test nearTest) {
 			c.transit = 0
 		}
 		name := fmt.Sprintf("%d slots, %d for transit", c.slots, c.transit)
-		cfg := actors.Config{Model: dir, Device: test.dev, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: int64(c.slots) * record}
+		cfg := actors.Config{
+			Model: dir, Device: test.dev,
+			ExpertIO: actors.ExpertIOLoaded, ExpertMemory: int64(c.slots) * record,
+		}
 		if c.transit > 0 {
 			cfg = actors.WithTransitShare(cfg, 1)
 		}
 		e := open(t, cfg)
-		if i := e.Info(); i.ExpertIO != actors.ExpertIOLoaded || !i.Resident || i.NearSlots != c.slots-c.transit || i.HostSlots != experts {
-			t.Fatalf("%s: experts come by %s, resident %v, %d near slots and %d in the host's memory; want loaded, %d in the host's",
-				name, i.ExpertIO, i.Resident, i.NearSlots, i.HostSlots, experts)
+		if i := e.Info(); i.ExpertIO != actors.ExpertIOLoaded || !i.Resident {
+			t.Fatalf("%s: experts come by %s, resident %v; want loaded, true",
+				name, i.ExpertIO, i.Resident)
+		} else if i.NearSlots != c.slots-c.transit || i.HostSlots != experts {
+			t.Fatalf("%s: %d near slots and %d in the host's memory, want %d and %d",
+				name, i.NearSlots, i.HostSlots, c.slots-c.transit, experts)
+		}
+		check := func(s *actors.Sequence, text int, when string) {
+			got, err := greedy(s, prompts[text], 12)
+			if err != nil || !slices.Equal(got, want[text]) {
+				t.Errorf("%s, text %d %s: %v, %v, want %v", name, text, when, got, err, want[text])
+			}
 		}
 		for i := range prompts {
-			if got, err := greedy(sequence(t, e), prompts[i], 12); err != nil || !slices.Equal(got, want[i]) {
-				t.Errorf("%s, text %d: %v, %v, want %v", name, i, got, err, want[i])
-			}
+			check(sequence(t, e), i, "alone")
 		}
 		for range test.texts - 1 {
 			var together sync.WaitGroup
 			for i := range prompts {
 				s := sequence(t, e)
-				together.Go(func() {
-					if got, err := greedy(s, prompts[i], 12); err != nil || !slices.Equal(got, want[i]) {
-						t.Errorf("%s, text %d beside others: %v, %v, want %v", name, i, got, err, want[i])
-					}
-				})
+				together.Go(func() { check(s, i, "beside others") })
 			}
 			together.Wait()
 		}
@@ -134,17 +142,21 @@ func checkNear(t *testing.T, name string, s *actors.Stats, slots, record int) {
 		}
 	}
 	if hits == 0 || misses == 0 || near > slots || s.Slots != slots {
-		t.Errorf("%s: %d hits, %d misses, %d experts near, %d slots", name, hits, misses, near, s.Slots)
+		t.Errorf("%s: %d hits, %d misses, %d experts near, %d slots",
+			name, hits, misses, near, s.Slots)
 	}
-	if copied == 0 || copied != s.Reads.Uploaded || copied%int64(record) != 0 || s.Accounts.Nobody.HostBytes != copied {
-		t.Errorf("%s: layers copied %d bytes, %d were uploaded, %d are charged to nobody", name, copied, s.Reads.Uploaded, s.Accounts.Nobody.HostBytes)
+	uploaded, nobody := s.Reads.Uploaded, s.Accounts.Nobody.HostBytes
+	if copied == 0 || copied%int64(record) != 0 || uploaded != copied || nobody != copied {
+		t.Errorf("%s: layers copied %d bytes, %d were uploaded, %d are charged to nobody",
+			name, copied, uploaded, nobody)
 	}
 	c := &s.Accounts.Requests.Cost
 	if c.Hit == 0 || c.Missed == 0 || c.Late != 0 || c.DiskBytes != 0 {
 		t.Errorf("%s: requests are charged %+v", name, c)
 	}
 	if c.SlotBytes != hits*int64(record) || c.HostBytes != misses*int64(record) {
-		t.Errorf("%s: %d and %d bytes for %d hits and %d misses", name, c.SlotBytes, c.HostBytes, hits, misses)
+		t.Errorf("%s: %d and %d bytes for %d hits and %d misses",
+			name, c.SlotBytes, c.HostBytes, hits, misses)
 	}
 }
 
@@ -162,23 +174,34 @@ func TestNearRefused(t *testing.T) {
 	host := device(t, 2)
 	i := open(t, actors.Config{Model: dir, Device: host}).Info()
 	record := int64(i.SlotBytes+4095) / 4096 * 4096
+	host20 := func(c *actors.Config) { c.HostMemory = 20 * record }
+	off := func(c *actors.Config) { c.Resident = actors.ResidentOff }
+	const auto = "set Config.ExpertIO to auto"
+	inHost := fmt.Sprint(20*record, " in the host's")
 	for _, c := range []struct {
 		name string
 		set  func(*actors.Config)
 		want []string
 	}{
-		{"a small host", func(c *actors.Config) { c.HostMemory = 20 * record }, []string{fmt.Sprint(20*record, " in the host's"), "set Config.ExpertIO to auto"}},
-		{"a small device", func(c *actors.Config) { c.ExpertMemory = 3 * record }, []string{"hold 3 experts", "raise Config.ExpertMemory"}},
-		{"the host routes", func(c *actors.Config) { c.Resident = actors.ResidentOff }, []string{"set Config.ExpertIO to auto"}},
-		{"the host looks ahead", func(c *actors.Config) { c.CountAhead = true }, []string{"set Config.ExpertIO to auto"}},
+		{"a small host", host20, []string{inHost, auto}},
+		{
+			"a small device", func(c *actors.Config) { c.ExpertMemory = 3 * record },
+			[]string{"hold 3 experts", "raise Config.ExpertMemory"},
+		},
+		{"the host routes", off, []string{auto}},
+		{"the host looks ahead", func(c *actors.Config) { c.CountAhead = true }, []string{auto}},
 		{"two devices", func(c *actors.Config) {
-			var err error
-			if c.Device, err = split.New(c.Device, &discrete{Device: device(t, 1), free: 1 << 30}); err != nil {
+			two, err := split.New(c.Device, &discrete{Device: device(t, 1), free: 1 << 30})
+			if err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"set Config.ExpertIO to auto"}},
+			c.Device = two
+		}, []string{auto}},
 	} {
-		cfg := actors.Config{Model: dir, Device: &discrete{Device: host, free: 1 << 30}, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * record}
+		cfg := actors.Config{
+			Model: dir, Device: &discrete{Device: host, free: 1 << 30},
+			ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * record,
+		}
 		c.set(&cfg)
 		e, err := actors.Open(context.Background(), cfg)
 		if err == nil {
@@ -205,7 +228,9 @@ func TestNearLost(t *testing.T) {
 	}
 	dev := &discrete{Device: host, free: 1 << 30}
 	dev.failAt = 3
-	e := open(t, actors.Config{Model: dir, Device: dev, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * record})
+	e := open(t, actors.Config{
+		Model: dir, Device: dev, ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * record,
+	})
 	if got, err := greedy(sequence(t, e), p, 12); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}

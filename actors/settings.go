@@ -184,7 +184,9 @@ func (i *Info) settleExperts(cfg Config, m *model.Config, f files) error {
 		return err
 	}
 	i.plan = p
-	i.ExpertIO, i.Slots, i.NearSlots, i.WaveSlots, i.HostSlots, i.HostReserve, i.ReadWorkers = p.IO, cmp.Or(p.Near, p.Slots), p.Near, p.WaveSlots, p.HostSlots, p.HostReserve, p.Workers
+	i.ExpertIO, i.WaveSlots, i.ReadWorkers = p.IO, p.WaveSlots, p.Workers
+	i.Slots, i.NearSlots = cmp.Or(p.Near, p.Slots), p.Near
+	i.HostSlots, i.HostReserve = p.HostSlots, p.HostReserve
 	i.SlotBytes, i.ExpertBytes = p.SlotBytes, p.Bytes
 	i.Resident = !p.IO.Streams() && routes
 	i.RecordSteps = recordSteps(i.RecordMemory, m, i.TopK, i.Resident)

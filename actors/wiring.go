@@ -53,22 +53,26 @@ func (e *Engine) build(
 	cores[stages.Router] = router.New(router.Config{
 		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, TopK: i.TopK, Rule: rule,
 		LastToken: i.lastToken(), NextGate: i.nextGate(),
-		Ahead: i.PrefetchLayers, AheadRows: ahead.rows, PrefetchSlots: i.Slots - i.WaveSlots, Far: i.NearSlots > 0,
+		Ahead: i.PrefetchLayers, AheadRows: ahead.rows, PrefetchSlots: i.plan.Slots - i.WaveSlots,
+		Far: i.NearSlots > 0,
 	})
 	var chances []float64
-	if !mapped || i.NearSlots > 0 { // who has all experts in memory keeps none of them before others
+	if !mapped || i.NearSlots > 0 { // who has all experts prefers none of them
 		chances = e.openProfile(cfg)
 	}
 	if cores[stages.ExpertIO], err = expertio.New(expertio.Config{
-		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes, Slots: i.plan.Slots, Parts: i.plan.Parts, Borders: e.borders, WaveSlots: i.WaveSlots,
-		RingDepth: i.RingDepth, Reads: queuedReads * i.ReadWorkers, Mapped: mapped, Near: i.NearSlots, Chances: chances, Hosts: e.hosts.Hosts(), AskPicks: e.hosts.AskPicks(),
+		Layers: len(m.Layers), Experts: m.NumExperts, First: ahead.first, ExpertBytes: i.SlotBytes,
+		Slots: i.plan.Slots, Parts: i.plan.Parts, Borders: e.borders, WaveSlots: i.WaveSlots,
+		RingDepth: i.RingDepth, Reads: queuedReads * i.ReadWorkers, Mapped: mapped,
+		Near: i.NearSlots, Chances: chances, Hosts: e.hosts.Hosts(), AskPicks: e.hosts.AskPicks(),
 	}); err != nil {
 		return cores, err
 	}
 	if e.dispatch, err = dispatch.New(dispatch.Config{
 		Model: m, Layout: e.experts.LayoutOf, RecordBytes: e.experts.Layout().Bytes, TopK: i.TopK, Borders: e.borders, ChunkRows: i.ChunkRows, Lanes: i.StepsInFlight + 1, PageRows: pageRows,
 		MaxPages: i.kvPages, KV: cfg.kv(), WindowPages: cfg.windowPages, Ahead: ahead.gates, AheadRows: ahead.gateRows, AheadAlways: cfg.CountAhead,
-		Resident: i.Resident, Far: i.NearSlots > 0, Transit: i.transit(m), LayerTimes: cfg.LayerTimes, Rule: rule.Rule, Away: e.hosts.Hosts() > 0,
+		Resident: i.Resident, Far: i.NearSlots > 0, Transit: i.transit(m),
+		LayerTimes: cfg.LayerTimes, Rule: rule.Rule, Away: e.hosts.Hosts() > 0,
 	}, cfg.Device, e.queue, e.weights, e.memory); err != nil {
 		return cores, e.lostFile(err)
 	}

@@ -82,13 +82,14 @@ func TestCheckExperts(t *testing.T) {
 			{"no place", func(o *Tabulate) { o.Table.At = View{} }, "no place"},
 		}))
 	check(t, func() Retabulate {
-		table := &ExpertTable{Experts: []Expert{expert(), expert()}, At: room(2 * TableBytes), written: true}
-		return Retabulate{Table: table, Index: 1, Expert: expert()}
+		table := ExpertTable{Experts: []Expert{expert(), expert()}, At: room(2 * TableBytes)}
+		table.written = true
+		return Retabulate{Table: &table, Index: 1, Expert: expert()}
 	}, join(
 		mats("Down", func(o *Retabulate) *Matrix { return &o.Expert.Down }),
 		[]bad[Retabulate]{
 			{"no table", func(o *Retabulate) { o.Table = nil }, "no Table"},
-			{"a table that was not written", func(o *Retabulate) { o.Table.written = false }, "never written"},
+			{"not written", func(o *Retabulate) { o.Table.written = false }, "never written"},
 			{"an index below", func(o *Retabulate) { o.Index = -1 }, "index -1"},
 			{"an index beyond", func(o *Retabulate) { o.Index = 2 }, "index 2"},
 			{"another shape", func(o *Retabulate) { o.Expert.Up.Rows = 16 }, "Up is"},

@@ -16,7 +16,8 @@ func TestCheckTransfers(t *testing.T) {
 		view("Dst", 1, func(o *Fill) *View { return &o.Dst }),
 		size("Bytes", func(o *Fill) *int { return &o.Bytes })))
 	fetch := func() Fetch {
-		return Fetch{Lane: 1, Copies: []HostCopy{{room(3), make([]byte, 3)}, {room(7), make([]byte, 7)}}}
+		copies := []HostCopy{{room(3), make([]byte, 3)}, {room(7), make([]byte, 7)}}
+		return Fetch{Lane: 1, Copies: copies}
 	}
 	check(t, fetch, join(
 		view("Dst", 1, func(o *Fetch) *View { return &o.Copies[1].Dst }),

@@ -1,5 +1,7 @@
 package gpu
 
+import "github.com/moeflux/moeflux-actor/model/quant"
+
 // Tabulate writes a table of experts to Table.At.
 type Tabulate struct {
 	Table *ExpertTable
@@ -119,9 +121,11 @@ func (c *checker) alike(first, e *Expert) {
 	c.shape("Up", &e.Up, inner, dim)
 	c.shape("Down", &e.Down, dim, inner)
 	c.expertBiases(e, first.Biased())
-	if c.ok() && (e.Gate.Format != first.Gate.Format || e.Up.Format != first.Up.Format || e.Down.Format != first.Down.Format) {
-		c.fail("formats %v, %v and %v, the first expert has %v, %v and %v", e.Gate.Format, e.Up.Format, e.Down.Format,
-			first.Gate.Format, first.Up.Format, first.Down.Format)
+	is := [3]quant.Format{e.Gate.Format, e.Up.Format, e.Down.Format}
+	want := [3]quant.Format{first.Gate.Format, first.Up.Format, first.Down.Format}
+	if c.ok() && is != want {
+		c.fail("formats %v, %v and %v, the first expert has %v, %v and %v",
+			is[0], is[1], is[2], want[0], want[1], want[2])
 	}
 }
 

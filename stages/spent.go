@@ -137,7 +137,11 @@ func (s *Spent) StepRouted(step Step, n int) *StepRouted {
 	m := s.routings.take()
 	m.Step, m.Picks = step, resize(m.Picks, n)
 	if b := step.Batch; b != nil {
-		m.batch = Batch{Rows: append(m.batch.Rows[:0], b.Rows...), Segments: append(m.batch.Segments[:0], b.Segments...), Probe: b.Probe, Lane: b.Lane, Urgent: b.Urgent}
+		m.batch = Batch{
+			Rows:     append(m.batch.Rows[:0], b.Rows...),
+			Segments: append(m.batch.Segments[:0], b.Segments...),
+			Probe:    b.Probe, Lane: b.Lane, Urgent: b.Urgent,
+		}
 		m.Step.Batch = &m.batch
 	}
 	return m

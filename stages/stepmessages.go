@@ -291,7 +291,8 @@ type StepRouted struct {
 func (*StepRouted) MessageKind() Kind { return KindStepRouted }
 
 func (m *StepRouted) spend(s *Spent) {
-	*m = StepRouted{Picks: m.Picks[:0], Near: m.Near[:0], batch: Batch{Rows: m.batch.Rows[:0], Segments: m.batch.Segments[:0]}}
+	batch := Batch{Rows: m.batch.Rows[:0], Segments: m.batch.Segments[:0]}
+	*m = StepRouted{Picks: m.Picks[:0], Near: m.Near[:0], batch: batch}
 	s.routings.put(m)
 }
 

@@ -70,7 +70,8 @@ var Attributes = []Attribute{
 	{KeyDiskBytes, ofBoth, "bytes from the disk"},
 	{KeyBytesAhead, []string{spanCall, SpanEval, SpanStep}, "of these, read on a guess; of a step, bytes of the guesses that it made"},
 	{KeyHits, ofCounted, "experts that were in memory or being read, each once a layer"},
-	{KeyMisses, ofCounted, "experts that a read began for, or that the device read in the host's memory"},
+	{KeyMisses, ofCounted, "experts that a read began for, or that the device read in the " +
+		"host's memory"},
 	{KeyBytesRead, ofCounted, "bytes of the reads for the misses"},
 	{KeyLayer, ofInLayer, "from 0"},
 	{KeyLayerKind, ofLayer, "`full_attention`, `linear_attention`, ..."},

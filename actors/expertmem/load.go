@@ -24,7 +24,8 @@ func (m *Memory) loadSlots(ctx context.Context, src readpool.Source) (*slotMemor
 		return nil, errors.Join(fmt.Errorf("expertmem: loading experts: %w", err), s.release())
 	}
 	took := time.Since(began).Seconds()
-	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", took, "near", m.plan.Near)
+	m.cfg.Log.Info("all experts are in memory", "bytes", m.plan.Bytes, "seconds", took,
+		"near_slots", m.plan.Near)
 	return s, nil
 }
 

@@ -193,12 +193,14 @@ func (p *Plan) chooseNear(s Shape, w Wishes, r Room, budget int64) error {
 	stride := int64(p.Stride)
 	need, host := int64(s.All())*stride, hostBudget(w, r)
 	if need > host {
-		return fmt.Errorf("expertmem: all experts take %d bytes; %d are available for them in the device's memory and %d in the host's; "+
-			"set Config.ExpertIO to auto", need, max(0, budget), host)
+		return fmt.Errorf("expertmem: all experts take %d bytes; %d are available for them in the "+
+			"device's memory and %d in the host's; set Config.ExpertIO to auto",
+			need, max(0, budget), host)
 	}
 	if p.Near = int(budget / stride); p.Near < s.TopK {
-		return fmt.Errorf("expertmem: %d bytes of the device's memory hold %d experts of %d bytes, a token has %d in a layer; "+
-			"raise Config.ExpertMemory, or free some", max(0, budget), max(0, p.Near), stride, s.TopK)
+		return fmt.Errorf("expertmem: %d bytes of the device's memory hold %d experts of %d "+
+			"bytes, a token has %d in a layer; raise Config.ExpertMemory, or free some",
+			max(0, budget), max(0, p.Near), stride, s.TopK)
 	}
 	if t := gpu.FetchLanes * s.Experts; t <= p.Near/cmp.Or(w.TransitShare, transitShare) {
 		p.Near, p.Transit = p.Near-t, t

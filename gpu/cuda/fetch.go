@@ -44,10 +44,11 @@ func (s *stream) fetch(lane int, copies []launch.MemoryCopy) error {
 	}
 	for i := range copies {
 		c := &copies[i]
-		at := address(c.Dst.Address() + uint64(c.Offset))
-		r := b.d.copyIn(at, unsafe.Pointer(unsafe.SliceData(c.Src)), uint64(len(c.Src)), side.handle)
+		at, n := address(c.Dst.Address()+uint64(c.Offset)), uint64(len(c.Src))
+		r := b.d.copyIn(at, unsafe.Pointer(unsafe.SliceData(c.Src)), n, side.handle)
 		if r != success {
-			return b.check(r, "cuMemcpyHtoDAsync_v2", fmt.Sprintf("copying %d bytes to the device", len(c.Src)))
+			doing := fmt.Sprintf("copying %d bytes to the device", n)
+			return b.check(r, "cuMemcpyHtoDAsync_v2", doing)
 		}
 	}
 	err := b.check(b.d.eventRecord(side.join[lane], side.handle), "cuEventRecord", "")
@@ -58,7 +59,8 @@ func (s *stream) fetch(lane int, copies []launch.MemoryCopy) error {
 // open makes the stream and its events, the first time.
 func (d *side) open(b *backend) error {
 	if d.handle == 0 {
-		if err := b.check(b.d.streamCreate(&d.handle, streamNonBlocking), "cuStreamCreate", ""); err != nil {
+		r := b.d.streamCreate(&d.handle, streamNonBlocking)
+		if err := b.check(r, "cuStreamCreate", ""); err != nil {
 			return err
 		}
 	}

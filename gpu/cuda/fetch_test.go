@@ -13,7 +13,8 @@ import (
 func fetchOver(q gpu.Queue, to gpu.View, src, got []byte) error {
 	var c gpu.Commands
 	gpu.Encode(&c, gpu.Fill{Dst: to, Bytes: len(src)})
-	gpu.Encode(&c, gpu.Fetch{Lane: 1, Copies: []gpu.HostCopy{{Dst: to, Src: src[:5]}, {Dst: to.At(5), Src: src[5:]}}})
+	copies := []gpu.HostCopy{{Dst: to, Src: src[:5]}, {Dst: to.At(5), Src: src[5:]}}
+	gpu.Encode(&c, gpu.Fetch{Lane: 1, Copies: copies})
 	gpu.Encode(&c, gpu.Fetched{Lane: 0})
 	gpu.Encode(&c, gpu.Fetched{Lane: 1})
 	gpu.Encode(&c, gpu.Download{Src: to, Dst: got})
@@ -45,14 +46,16 @@ func TestFetch(t *testing.T) {
 			}
 		}
 		if n := f.counts["cuStreamCreate"]; n != 3 {
-			t.Errorf("%d streams were made, want those of the device, of the queue and of its copies", n)
+			t.Errorf("%d streams, want those of the device, of the queue and of its copies", n)
 		}
 	}
 }
 
 // TestFetchFails has what a fetch needs fail: the ticket says so, and the next one goes well.
 func TestFetchFails(t *testing.T) {
-	for _, function := range []string{"cuStreamCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyHtoDAsync_v2"} {
+	for _, function := range []string{
+		"cuStreamCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyHtoDAsync_v2",
+	} {
 		d, f := openFakeDevice(t)
 		q := newQueue(t, d)
 		buf, err := d.NewBuffer(64)

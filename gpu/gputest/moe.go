@@ -85,7 +85,7 @@ type expertShape struct {
 	gate, up, down                  quant.Format
 	resident                        bool // table and picks lie on the device
 	routed                          bool // and the picks were chosen there, just before
-	moved                           bool // and the table had each expert's weights elsewhere at first
+	moved                           bool // and each expert lay elsewhere at first
 	biased                          bool
 	clamp                           gpu.Clamp
 }

@@ -11,7 +11,8 @@ import (
 func transferCases() []testCase {
 	var all []testCase
 	for _, n := range []int{1, 3, 64, 4097, 1 << 20} {
-		all = append(all, testCase{fmt.Sprintf("transfer/bytes=%d", n), func(s *setup) { transfer(s, n) }},
+		all = append(all,
+			testCase{fmt.Sprintf("transfer/bytes=%d", n), func(s *setup) { transfer(s, n) }},
 			testCase{fmt.Sprintf("fetch/bytes=%d", n), func(s *setup) { fetch(s, n) }})
 	}
 	return all
@@ -87,7 +88,8 @@ func fetch(s *setup, n int) {
 			want[1] = 0
 		}
 		if string(got[i]) != string(want) {
-			s.t.Errorf("fetch %d of %d bytes: got % x…, want % x…", i, n, got[i][:min(8, n)], want[:min(8, n)])
+			s.t.Errorf("fetch %d of %d bytes: got % x…, want % x…",
+				i, n, got[i][:min(8, n)], want[:min(8, n)])
 		}
 	}
 }

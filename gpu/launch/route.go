@@ -200,7 +200,8 @@ func (x *encoder) tabulate(o *gpu.Tabulate) {
 	o.Table.Kept = wideMatrices(o.Table)
 	list := x.weightsOf(o.Table)
 	at := table(x, list)
-	x.steps = append(x.steps, step{op: o, index: x.at, other: doTabulate, tables: [2]int{at, at + len(list)*expertEntry}})
+	end := at + len(list)*expertEntry
+	x.steps = append(x.steps, step{op: o, index: x.at, other: doTabulate, tables: [2]int{at, end}})
 }
 
 func doTabulate(x *encoder, s *step) error {
@@ -218,7 +219,8 @@ func (x *encoder) retabulate(o *gpu.Retabulate) {
 	entry := append(x.lists.experts[:0], expertWeightsOf(&o.Expert))
 	x.lists.experts = entry
 	at := table(x, entry)
-	x.steps = append(x.steps, step{op: o, index: x.at, other: doRetabulate, tables: [2]int{at, at + expertEntry}})
+	s := step{op: o, index: x.at, other: doRetabulate, tables: [2]int{at, at + expertEntry}}
+	x.steps = append(x.steps, s)
 }
 
 func doRetabulate(x *encoder, s *step) error {

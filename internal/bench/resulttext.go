@@ -16,7 +16,8 @@ func (s *Setting) text(b *strings.Builder) {
 	switch {
 	case s.ExpertBytes == 0:
 	case s.ExpertIO == string(actors.ExpertIOLoaded):
-		figures.Line(b, "device", "%s of its memory for experts; it reads others in the host's; chunks of %d rows", figures.Bytes(s.ExpertBytes), s.ChunkRows)
+		figures.Line(b, "memory", "%s of the device's for experts; it reads the others in the "+
+			"host's; chunks of %d rows", figures.Bytes(s.ExpertBytes), s.ChunkRows)
 	default:
 		figures.Line(b, "streaming", "%s of slots, ring depth %d, %s, chunks of %d rows", figures.Bytes(s.ExpertBytes), s.RingDepth,
 			figures.Counted(s.ReadWorkers, "read worker"), s.ChunkRows)
@@ -140,7 +141,8 @@ func (r *Result) reads(b *strings.Builder, c *Case) {
 		part string
 		s    *Summary
 	}{{"prompts", &c.Prefill}, {"decoding", &c.Decode}} {
-		for _, text := range []string{p.s.ReadCounts.Text(), r.far(p.s), p.s.Totals.Counts.AheadText(r.Prefetch, r.Ahead)} {
+		ahead := p.s.Totals.Counts.AheadText(r.Prefetch, r.Ahead)
+		for _, text := range []string{p.s.ReadCounts.Text(), r.far(p.s), ahead} {
 			if text != "" {
 				figures.Line(b, name, "%s: %s", p.part, text)
 				name = ""
@@ -154,7 +156,7 @@ func (r *Result) far(s *Summary) string {
 	if r.ExpertIO != string(actors.ExpertIOLoaded) {
 		return ""
 	}
-	return fmt.Sprintf("%s that the device found in the host's memory", figures.Counted(s.ExpertMisses, "use"))
+	return figures.Counted(s.ExpertMisses, "use") + " of experts in the host's memory"
 }
 
 // limits compares the figures with what would be possible.

@@ -61,8 +61,9 @@ func settingOf(m *Model) (Setting, error) {
 	return Setting{
 		Model: m.Config.Model, Arch: i.Arch, Device: i.Device, Activations: i.Activations, KV: string(i.KV), Threads: i.Threads,
 		ExpertIO: string(i.ExpertIO), Resident: i.Resident, Slots: i.Slots, Prefetch: string(i.Prefetch), Ahead: i.PrefetchLayers,
-		TopK: i.TopK, State: StateWarm, MemoryLimit: m.MemoryLimit, ExpertBytes: cmp.Or(i.SlotMemory(), i.NearMemory()),
-		RingDepth: i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows,
+		TopK: i.TopK, State: StateWarm, MemoryLimit: m.MemoryLimit,
+		ExpertBytes: cmp.Or(i.SlotMemory(), i.NearMemory()),
+		RingDepth:   i.RingDepth, ReadWorkers: i.ReadWorkers, ChunkRows: i.ChunkRows,
 		TouchedToken: c.TouchedWeights + experts, TouchedDense: c.TouchedWeights, TouchedExp: experts,
 		MACLayers: layers, MACHead: head, record: int64(c.Record.Bytes),
 	}, nil

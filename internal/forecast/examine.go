@@ -62,6 +62,10 @@ func (r *Report) plan(cfg actors.Config) *actors.Info {
 	if i.ExpertIO.Streams() && i.ExpertBytes > 0 {
 		r.Plan.SlotShare = min(1, float64(i.SlotMemory())/float64(i.ExpertBytes))
 	}
+	if i.NearSlots > 0 {
+		r.Plan.ExpertMemory = i.NearMemory()
+		r.Plan.SlotShare = float64(i.NearSlots) * float64(i.SlotBytes) / float64(i.ExpertBytes)
+	}
 	return &i
 }
 
@@ -155,6 +159,9 @@ func (r *Report) explain(s *Subject, i *actors.Info) {
 func (r *Report) explainExperts(cfg *actors.Config, i *actors.Info) {
 	all, slots := figures.Bytes(i.ExpertBytes), figures.Bytes(i.SlotMemory())
 	switch {
+	case i.NearSlots > 0:
+		r.why("expert I/O loaded: all experts, %s, are read into the host's memory; the device "+
+			"has copies of those that are used most, and reads the others there", all)
 	case cfg.ExpertIO != "" && cfg.ExpertIO != actors.ExpertIOAuto:
 		r.why("expert I/O %s, as Config.ExpertIO says", i.ExpertIO)
 	case !i.ExpertIO.Streams():
@@ -165,7 +172,8 @@ func (r *Report) explainExperts(cfg *actors.Config, i *actors.Info) {
 	default:
 		r.why("expert I/O %s: all experts take %s, the memory for them is %s", i.ExpertIO, all, slots)
 		if i.HostSlots > 0 && int64(i.HostSlots)*int64(i.SlotBytes) >= i.ExpertBytes {
-			r.why("Config.ExpertIO loaded reads all into the host's memory before the first token; the device then reads there what it does not hold, and decodes faster")
+			r.why("Config.ExpertIO loaded reads all into the host's memory before the first " +
+				"token; the device reads there what it does not hold, and decodes faster")
 		}
 	}
 	if i.ExpertIO.Streams() && cfg.ExpertMemory == 0 {

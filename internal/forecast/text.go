@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/internal/diskbw"
 	"github.com/moeflux/moeflux-actor/internal/figures"
 )
@@ -96,7 +97,11 @@ func planLines(b *strings.Builder, p *Plan) {
 	if p.Tuned != "" {
 		figures.Line(b, "", "tune chose %s; --tuned off goes without", p.Tuned)
 	}
-	experts := fmt.Sprintf("%s of experts mapped", figures.Bytes(p.Streamed))
+	way := "mapped"
+	if p.ExpertIO == string(actors.ExpertIOLoaded) {
+		way = "loaded"
+	}
+	experts := fmt.Sprintf("%s of experts %s", figures.Bytes(p.Streamed), way)
 	if p.ExpertMemory > 0 {
 		experts = fmt.Sprintf("%s for %d slots, %.1f%% of all experts", figures.Bytes(p.ExpertMemory), p.Slots, 100*p.SlotShare)
 	}

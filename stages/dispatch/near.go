@@ -52,7 +52,10 @@ func (c *Core) home(layer, expert int) stages.SlotID {
 // copies in transit are what the tables said before; so the moves wait for those to be done, or for
 // one of their order.
 func (c *Core) moving(r *recording) bool {
-	return len(c.near.moves) > 0 && (c.transit == nil || !r.Urgent || len(*c.list(r.Part, false)) == 0)
+	if len(c.near.moves) == 0 {
+		return false
+	}
+	return c.transit == nil || !r.Urgent || len(*c.list(r.Part, false)) == 0
 }
 
 // encodeMoves replaces the entries of experts that have moved, and reports whether there are any.
@@ -61,6 +64,7 @@ func (c *Core) encodeMoves(r *recording) (moving bool) {
 	if !c.moving(r) {
 		return false
 	}
+	m := c.cfg.Model
 	for _, x := range c.near.moves {
 		layer, e := int(x.Layer), int(x.Expert)
 		slot, transit := x.Slot, x.Slot
@@ -74,15 +78,14 @@ func (c *Core) encodeMoves(r *recording) (moving bool) {
 			}
 			c.encodeMove(&r.Commands, c.transit.tables, layer, e, transit)
 		}
-		c.near.sets.Put(c.cfg.Model.Layers[layer].MoEIndex, c.cfg.Model.NumExperts, x.Expert, !x.leaves)
+		c.near.sets.Put(m.Layers[layer].MoEIndex, m.NumExperts, x.Expert, !x.leaves)
 	}
 	return true
 }
 
 func (c *Core) encodeMove(cmd *gpu.Commands, t *tables, layer, expert int, slot stages.SlotID) {
-	gpu.Encode(cmd, gpu.Retabulate{
-		Table: &t.layers[layer], Index: expert, Expert: c.net.expert(c.cfg.Layout(layer), layer, expert, c.slots.View(slot)),
-	})
+	e := c.net.expert(c.cfg.Layout(layer), layer, expert, c.slots.View(slot))
+	gpu.Encode(cmd, gpu.Retabulate{Table: &t.layers[layer], Index: expert, Expert: e})
 }
 
 // moved notes that the moves were submitted with the last ticket.

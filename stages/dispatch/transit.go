@@ -28,13 +28,16 @@ type transitHalf struct {
 }
 
 // newTransit writes the tables, of which all experts are far, and waits for the device.
-func newTransit(cfg Config, net *network, parts []*part, queue gpu.Queue, slots Slots) (*transit, error) {
-	t := &transit{first: cfg.Transit}
+func newTransit(
+	cfg Config, net *network, parts []*part, queue gpu.Queue, slots Slots,
+) (t *transit, err error) {
+	t = &transit{first: cfg.Transit}
+	words := stages.NearWords(cfg.Model.NumExperts)
 	for i := range t.halves {
-		t.halves[i] = transitHalf{layer: -1, has: make([]uint64, stages.NearWords(cfg.Model.NumExperts))}
+		t.halves[i] = transitHalf{layer: -1, has: make([]uint64, words)}
 	}
-	var err error
-	t.tables, err = newTables(cfg, net, parts, queue, func(layer, expert int) gpu.View { return slots.View(t.slot(cfg, layer, expert)) })
+	at := func(layer, expert int) gpu.View { return slots.View(t.slot(cfg, layer, expert)) }
+	t.tables, err = newTables(cfg, net, parts, queue, at)
 	return t, err
 }
 
@@ -57,7 +60,10 @@ func (t *transit) forget() {
 // large reports whether a step's far experts are copied before they are needed. Urgent steps may
 // overtake others, which the halves belong to.
 func (c *Core) large(l *lane, b *stages.Batch) bool {
-	return c.transit != nil && !b.Urgent && !l.probed && l.rows*c.cfg.TopK >= transitShare*c.cfg.Model.NumExperts
+	if c.transit == nil || b.Urgent || l.probed {
+		return false
+	}
+	return l.rows*c.cfg.TopK >= transitShare*c.cfg.Model.NumExperts
 }
 
 // fetchAhead has the far experts of a layer copied, unless they were, and those of the next one,
@@ -111,11 +117,13 @@ func (c *Core) farCopies(layer int, set []uint64) (copies []gpu.HostCopy) {
 			src := c.slots.View(stages.SlotID(layer*c.cfg.Model.NumExperts + e))
 			dst := c.slots.View(c.transit.slot(c.cfg, layer, e))
 			more := src.Offset - from.Offset
-			if src.Buf == from.Buf && dst.Buf == to.Buf && more > 0 && more == dst.Offset-to.Offset && more < 2*size {
+			together := src.Buf == from.Buf && dst.Buf == to.Buf && more == dst.Offset-to.Offset
+			if together && more > 0 && more < 2*size {
 				x := &copies[len(copies)-1]
 				x.Src = x.Src[:len(x.Src)+more]
 			} else {
-				copies = append(copies, gpu.HostCopy{Dst: dst, Src: src.Buf.Bytes()[src.Offset:][:size]})
+				mem := src.Buf.Bytes()[src.Offset:][:size]
+				copies = append(copies, gpu.HostCopy{Dst: dst, Src: mem})
 			}
 			from, to = src, dst
 		}

@@ -19,8 +19,13 @@ func (t *tables) release() {
 	}
 }
 
+// placing says where an expert's record begins.
+type placing func(layer, expert int) gpu.View
+
 // newTables writes the tables to the device, with each expert where at says, and waits for it.
-func newTables(cfg Config, net *network, parts []*part, queue gpu.Queue, at func(layer, expert int) gpu.View) (*tables, error) {
+func newTables(
+	cfg Config, net *network, parts []*part, queue gpu.Queue, at placing,
+) (*tables, error) {
 	t := &tables{layers: make([]gpu.ExpertTable, len(cfg.Model.Layers))}
 	for _, p := range parts {
 		if err := t.add(cfg, net, p, queue, at); err != nil {
@@ -32,7 +37,7 @@ func newTables(cfg Config, net *network, parts []*part, queue gpu.Queue, at func
 }
 
 // add writes the tables of a part's layers.
-func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, at func(layer, expert int) gpu.View) error {
+func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, at placing) error {
 	m := cfg.Model
 	moe, bytes := p.model.MoELayers(), m.NumExperts*gpu.TableBytes
 	buf, err := p.dev.NewBuffer(len(moe)*bytes + 1) // there may be no such layer
@@ -46,7 +51,8 @@ func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, at func
 		table := &t.layers[layer]
 		table.At = gpu.View{Buf: buf, Offset: i * bytes}
 		for e := range m.NumExperts {
-			table.Experts = append(table.Experts, net.expert(cfg.Layout(layer), layer, e, at(layer, e)))
+			one := net.expert(cfg.Layout(layer), layer, e, at(layer, e))
+			table.Experts = append(table.Experts, one)
 		}
 		gpu.Encode(&cmd, gpu.Tabulate{Table: table})
 	}
@@ -95,14 +101,15 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 // encodeRouted takes a layer from the router's input to its end: router, choice, experts, sum.
 func (c *Core) encodeRouted(r *recording, l *lane, b *stages.Batch, layer int) {
 	w := &c.net.layers[layer]
-	c.noteNear(l, c.cfg.Model.Layers[layer].MoEIndex)
-	at := c.cfg.Model.Layers[layer].MoEIndex * l.rows * c.cfg.TopK
+	n := c.cfg.Model.Layers[layer].MoEIndex
+	c.noteNear(l, n)
+	at := n * l.rows * c.cfg.TopK
 	picks, weights := l.chosen.Floats(at), l.chosenWeights.Floats(at)
 	c.encodeRoute(r, l, b, layer, picks, weights)
 	table := &c.tables.layers[layer]
 	if c.large(l, b) {
 		table = &c.transit.tables.layers[layer]
-		gpu.Encode(&r.Commands, gpu.Fetched{Lane: c.cfg.Model.Layers[layer].MoEIndex % gpu.FetchLanes})
+		gpu.Encode(&r.Commands, gpu.Fetched{Lane: n % gpu.FetchLanes})
 	}
 	c.encodeExperts(r, l, layer, table, gpu.List[int32]{At: picks})
 	if w.shared != nil {

@@ -308,7 +308,8 @@ func (c *Core) collectStats(m *stages.CollectStats, out *stages.Outbox) error {
 		t := &s.Layers[i]
 		// the router has counted what the device routed by itself
 		t.Hits, t.Misses, t.Away = t.Hits+l.Hits, t.Misses+l.Misses, l.Away
-		t.BytesRead, t.BytesAhead, t.BytesWarm, t.Evictions = l.BytesRead, l.BytesAhead, l.BytesWarm, c.slots.evictions[i]+l.Evictions
+		t.BytesRead, t.BytesAhead, t.BytesWarm = l.BytesRead, l.BytesAhead, l.BytesWarm
+		t.Evictions = c.slots.evictions[i] + l.Evictions
 		t.PrefetchIssued, t.PrefetchHit, t.PrefetchLate, t.PrefetchWasted = l.PrefetchIssued, l.PrefetchHit, l.PrefetchLate, l.PrefetchWasted
 		t.PrefetchDropped, t.PrefetchDeclined, t.PrefetchSkipped = l.PrefetchDropped, l.PrefetchDeclined, l.PrefetchSkipped
 		t.PrefetchPauses, t.PrefetchPaused = l.PrefetchPauses, c.pauses[i].any()

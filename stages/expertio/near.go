@@ -60,11 +60,13 @@ func (n *near) init(cfg *Config) error {
 	if cfg.Near == 0 {
 		return nil
 	}
-	var err error
-	if n.order, err = policy.New(policy.Config{Layers: cfg.Layers, Experts: cfg.Experts}); err != nil {
+	order, err := policy.New(policy.Config{Layers: cfg.Layers, Experts: cfg.Experts})
+	if err != nil {
 		return err
 	}
-	n.first, n.of, n.slots = stages.SlotID(cfg.Layers*cfg.Experts), make([]int32, cfg.Layers*cfg.Experts), make([]nearSlot, cfg.Near)
+	keys := cfg.Layers * cfg.Experts
+	n.order, n.first = order, stages.SlotID(keys)
+	n.of, n.slots = make([]int32, keys), make([]nearSlot, cfg.Near)
 	for i := len(n.slots) - 1; i >= 0; i-- {
 		n.slots[i] = nearSlot{key: -1, next: -1}
 		n.free = append(n.free, int32(i))
@@ -92,8 +94,8 @@ func (c *Core) warmNear(out *stages.Outbox) {
 	for i := range all { // expert by expert, so that the first ones are of all layers
 		keys = append(keys, from+i%(all/c.cfg.Experts)*c.cfg.Experts+i/(all/c.cfg.Experts))
 	}
-	if c.cfg.Chances != nil {
-		slices.SortStableFunc(keys, func(a, b int) int { return cmp.Compare(c.cfg.Chances[b], c.cfg.Chances[a]) })
+	if p := c.cfg.Chances; p != nil {
+		slices.SortStableFunc(keys, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
 	}
 	for _, key := range keys {
 		if len(n.free) == 0 {
@@ -119,9 +121,11 @@ func (c *Core) fillNear(i int32, key int, out *stages.Outbox) {
 	s.key, s.next, s.state = key, -1, nearFilling
 	s.gen++
 	n.of[key] = i + 1
-	first := len(c.reads)
-	c.reads = append(c.reads, stages.Read{Slot: n.first + stages.SlotID(i), Gen: s.gen, Layer: key / c.cfg.Experts, Expert: key % c.cfg.Experts})
-	c.group(out, stages.Step{Layer: key / c.cfg.Experts}, first, stages.GuessRead)
+	first, layer := len(c.reads), key/c.cfg.Experts
+	c.reads = append(c.reads, stages.Read{
+		Slot: n.first + stages.SlotID(i), Gen: s.gen, Layer: layer, Expert: key % c.cfg.Experts,
+	})
+	c.group(out, stages.Step{Layer: layer}, first, stages.GuessRead)
 }
 
 // expertsUsed learns from a step, and lets far experts that it has used come near.
@@ -134,7 +138,7 @@ func (c *Core) expertsUsed(m *stages.ExpertsUsed, out *stages.Outbox) error {
 	n.wanted = n.wanted[:0]
 	for _, u := range m.Uses {
 		if u.Key < 0 || int(u.Key) >= len(n.of) {
-			return fmt.Errorf("expertio: expert %d was used, of %d that may be near", u.Key, len(n.of))
+			return fmt.Errorf("expertio: expert %d was used, there are %d", u.Key, len(n.of))
 		}
 		if at := int(u.Key) / c.cfg.Experts; at != layer {
 			layer = at
@@ -148,7 +152,9 @@ func (c *Core) expertsUsed(m *stages.ExpertsUsed, out *stages.Outbox) error {
 	for i := range n.wanted {
 		n.wanted[i].chance = n.order.Chance(int(n.wanted[i].key))
 	}
-	slices.SortFunc(n.wanted, func(a, b farExpert) int { return cmp.Or(cmp.Compare(b.chance, a.chance), cmp.Compare(a.key, b.key)) })
+	slices.SortFunc(n.wanted, func(a, b farExpert) int {
+		return cmp.Or(cmp.Compare(b.chance, a.chance), cmp.Compare(a.key, b.key))
+	})
 	c.comeNear(out)
 	return nil
 }
@@ -184,7 +190,10 @@ func (c *Core) comeNear(out *stages.Outbox) {
 }
 
 func (c *Core) nearExpert(key int, i int32) stages.NearExpert {
-	return stages.NearExpert{Layer: int32(key / c.cfg.Experts), Expert: int32(key % c.cfg.Experts), Slot: c.near.first + stages.SlotID(i)}
+	return stages.NearExpert{
+		Layer: int32(key / c.cfg.Experts), Expert: int32(key % c.cfg.Experts),
+		Slot: c.near.first + stages.SlotID(i),
+	}
 }
 
 // slotsVacated lets who was to come into slots come.
@@ -213,7 +222,8 @@ func (c *Core) nearFilled(m *stages.ExpertsRead, out *stages.Outbox) error {
 			return err
 		}
 		if s.gen != r.Gen || s.state != nearFilling {
-			return fmt.Errorf("expertio: a copy to slot %d generation %d ended, but the slot is in generation %d and not being filled", r.Slot, r.Gen, s.gen)
+			return fmt.Errorf("expertio: a copy to slot %d generation %d ended, but the slot "+
+				"is in generation %d and not being filled", r.Slot, r.Gen, s.gen)
 		}
 		if s.moved {
 			s.moved = false

@@ -13,7 +13,10 @@ import (
 // to 10 are those.
 func nearCore(t *testing.T, chances []float64) *expertio.Core {
 	t.Helper()
-	c, err := expertio.New(expertio.Config{Layers: 2, Experts: 4, ExpertBytes: 100, WaveSlots: 4, RingDepth: 1, Mapped: true, Near: 3, Chances: chances})
+	c, err := expertio.New(expertio.Config{
+		Layers: 2, Experts: 4, ExpertBytes: 100, WaveSlots: 4, RingDepth: 1, Mapped: true,
+		Near: 3, Chances: chances,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,11 @@ func (r *nearRig) copied(err error) []string {
 	r.t.Helper()
 	x := r.reads[0]
 	r.reads = r.reads[1:]
-	return r.step(&stages.ExpertsRead{Results: []stages.ReadResult{{Slot: x.Slot, Gen: x.Gen, Err: err}}})
+	return r.step(readEnded(x.Slot, x.Gen, err))
+}
+
+func readEnded(slot stages.SlotID, gen uint32, err error) *stages.ExpertsRead {
+	return &stages.ExpertsRead{Results: []stages.ReadResult{{Slot: slot, Gen: gen, Err: err}}}
 }
 
 // used is a step of one row that has used some experts.
@@ -106,9 +113,13 @@ func TestNearMoves(t *testing.T) {
 	if err := r.c.Step(&stages.CollectStats{Stats: s}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(s.Layers[0].Places, s.Layers[1].Places, s.Slots, s.SlotsUsed, s.Layers[0].Evictions, s.Layers[0].BytesRead, s.Accounts.Nobody.HostBytes),
-		"[0 2 2 0] [2 0 0 0] 3 3 1 300 400"; got != want {
-		t.Errorf("figures %s, want %s", got, want)
+	l := s.Layers
+	got = []string{
+		fmt.Sprint(l[0].Places, l[1].Places), fmt.Sprint(s.Slots, s.SlotsUsed),
+		fmt.Sprint(l[0].Evictions, l[0].BytesRead, s.Accounts.Nobody.HostBytes),
+	}
+	if want := []string{"[0 2 2 0] [2 0 0 0]", "3 3", "1 300 400"}; !slices.Equal(got, want) {
+		t.Errorf("figures %q, want %q", got, want)
 	}
 }
 
@@ -132,7 +143,9 @@ func TestNearCopyFails(t *testing.T) {
 // TestNearMovesAtOnce has many experts wanted at once: only so many slots change theirs.
 func TestNearMovesAtOnce(t *testing.T) {
 	const experts = 512
-	c, err := expertio.New(expertio.Config{Layers: 1, Experts: experts, WaveSlots: 4, RingDepth: 1, Mapped: true, Near: experts / 2})
+	c, err := expertio.New(expertio.Config{
+		Layers: 1, Experts: experts, WaveSlots: 4, RingDepth: 1, Mapped: true, Near: experts / 2,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +160,8 @@ func TestNearMovesAtOnce(t *testing.T) {
 	}
 	first, then := r.step(m), r.step(m)
 	if len(first) != 128 || len(then) != 0 {
-		t.Errorf("%d experts leave after a step, and %d after the next one, want 128 and none", len(first), len(then))
+		t.Errorf("%d experts leave after a step and %d after the next, want 128 and none",
+			len(first), len(then))
 	}
 }
 
@@ -162,8 +176,8 @@ func TestNearProtocol(t *testing.T) {
 		"a slot of the host":          &stages.SlotsVacated{Slots: []stages.SlotID{7}},
 		"a slot beyond":               &stages.SlotsVacated{Slots: []stages.SlotID{11}},
 		"a slot that nobody leaves":   &stages.SlotsVacated{Slots: []stages.SlotID{8}},
-		"a copy of another time":      &stages.ExpertsRead{Results: []stages.ReadResult{{Slot: 8, Gen: 7}}},
-		"a copy to the host's memory": &stages.ExpertsRead{Results: []stages.ReadResult{{Slot: 3, Gen: 1}}},
+		"a copy of another time":      readEnded(8, 7, nil),
+		"a copy to the host's memory": readEnded(3, 1, nil),
 	} {
 		if err := r.c.Step(m, &out); err == nil {
 			t.Errorf("%s is no error", name)

@@ -104,10 +104,12 @@ func (c *Core) countUses(step stages.StepID, layer int, picks []int32, out *stag
 			found = record.Far
 		}
 		uses.Add(record.Use{
-			Step: uint64(step), AtNS: out.NowNS, Layer: int32(layer), Expert: e, Slot: -1, Rows: c.counts[e], Found: found,
+			Step: uint64(step), AtNS: out.NowNS, Layer: int32(layer), Expert: e, Slot: -1,
+			Rows: c.counts[e], Found: found,
 		})
 		if u := c.counting.used; u != nil {
-			u.Uses = append(u.Uses, stages.KeyUse{Key: int32(layer*c.cfg.Experts) + e, Rows: c.counts[e]})
+			key := int32(layer*c.cfg.Experts) + e
+			u.Uses = append(u.Uses, stages.KeyUse{Key: key, Rows: c.counts[e]})
 		}
 		c.counts[e] = 0
 	}

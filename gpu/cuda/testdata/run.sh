@@ -47,7 +47,8 @@ conformance+=('^experts$/^dim' '^experts$/^biased' '^experts$/^format=q4' '^expe
 	'^joined$' '^(chosen|blocks)$' '^alone$/^(matmul|experts)$' '^experts$' '^sequence$' '^attention$' '^(headmatmul|latentattention|valuedim|appendkv)$'
 	'^matmul$' '^alone$' '^embed$' '^choose$' '')
 engine=('^TestCUDAFixtures$/^deepseek_v3$' '^TestCUDAFixtures$/^qwen3_5_moe$' '^TestCUDAFixtures$/^qwen3_moe$' '^TestCUDAFixtures$/^qwen3_next$'
-	'^TestCUDADemo$' '^TestCUDAEqualBits$/^qwen3_5_moe$' '^TestCUDAEqualBits$/^deepseek_v3$' '^TestCUDANear$' '^TestCUDA')
+	'^TestCUDADemo$' '^TestCUDAEqualBits$/^qwen3_5_moe$' '^TestCUDAEqualBits$/^deepseek_v3$'
+	'^TestCUDANear$' '^TestCUDA')
 
 # deal writes a file for each shard: program skip pattern...
 deal() {
