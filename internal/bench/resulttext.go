@@ -16,8 +16,8 @@ func (s *Setting) text(b *strings.Builder) {
 	switch {
 	case s.ExpertBytes == 0:
 	case s.ExpertIO == string(actors.ExpertIOLoaded):
-		figures.Line(b, "memory", "%s of the device's for experts; it reads the others in the "+
-			"host's; chunks of %d rows", figures.Bytes(s.ExpertBytes), s.ChunkRows)
+		figures.Line(b, "far experts", "read in the host's memory; %s of the device's for the "+
+			"others; chunks of %d rows", figures.Bytes(s.ExpertBytes), s.ChunkRows)
 	default:
 		figures.Line(b, "streaming", "%s of slots, ring depth %d, %s, chunks of %d rows", figures.Bytes(s.ExpertBytes), s.RingDepth,
 			figures.Counted(s.ReadWorkers, "read worker"), s.ChunkRows)

@@ -19,5 +19,8 @@
 // the rows move to it. A wave may also bring answers of expert hosts, which are uploaded to where
 // the device's own would be.
 //
+// Where a resident device does not hold all experts, near.go replaces entries of its tables, and
+// transit.go has the far experts of large steps copied a layer ahead.
+//
 // To add a message, add a case to Core.Step; package stages has the other steps.
 package dispatch

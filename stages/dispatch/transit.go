@@ -7,9 +7,9 @@ import (
 	"github.com/moeflux/moeflux-actor/stages"
 )
 
-// transitShare is how many picks a step has for each expert of a layer, at least, for far experts
+// transitPicks is how many picks a step has for each expert of a layer, at least, for far experts
 // to be copied before the layer. With fewer the device reads hardly any of them twice.
-const transitShare = 8
+const transitPicks = 8
 
 // transit is where far experts of large steps are copied to, a layer ahead: the kernels of many
 // rows read weights several times, and over the bus that would cost more than one copy. The layers
@@ -63,7 +63,7 @@ func (c *Core) large(l *lane, b *stages.Batch) bool {
 	if c.transit == nil || b.Urgent || l.probed {
 		return false
 	}
-	return l.rows*c.cfg.TopK >= transitShare*c.cfg.Model.NumExperts
+	return l.rows*c.cfg.TopK >= transitPicks*c.cfg.Model.NumExperts
 }
 
 // fetchAhead has the far experts of a layer copied, unless they were, and those of the next one,
