@@ -10,6 +10,7 @@ type Discrete interface {
 	Memory() (free, total int64, err error)
 	// NewPinned returns a buffer of n bytes of host memory that the system keeps in place: it has
 	// Bytes, aligned to a page and not cleared, and uploads from it take no detour and keep nobody
-	// waiting. Where there is no such memory the error wraps ErrOutOfMemory.
+	// waiting. It may be an operand, too, which the device reads over the bus. Where there is no
+	// such memory the error wraps ErrOutOfMemory.
 	NewPinned(n int) (Buffer, error)
 }
