@@ -23,7 +23,7 @@ func (x *expertRun) sums() {
 	got := make([]stages.LayerStats, len(x.stats.Layers))
 	for _, u := range x.rec.Uses {
 		l := &got[u.Layer]
-		if u.Found == record.Missing {
+		if u.Found == record.Missing || u.Found == record.Far {
 			l.Misses++
 		} else {
 			l.Hits++

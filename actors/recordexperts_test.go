@@ -246,6 +246,10 @@ func TestRecordsOfExperts(t *testing.T) {
 		{"warm", actors.Config{ExpertIO: actors.ExpertIOBuffered, ExpertMemory: 1 << 30}, &notedDisk{takes: 10 * time.Millisecond}, []any{record.Resident, record.Late}},
 		{"mapped", actors.Config{ExpertIO: actors.ExpertIOMmap, Resident: actors.ResidentOff}, &notedDisk{}, []any{record.Resident}},
 		{"resident", actors.Config{ExpertIO: actors.ExpertIOMmap}, &notedDisk{}, []any{record.Resident}},
+		{"far", actors.Config{
+			Device:   &discrete{Device: device(t, 2), free: 1 << 30},
+			ExpertIO: actors.ExpertIOLoaded, ExpertMemory: 12 * slot,
+		}, &notedDisk{}, []any{record.Resident, record.Far}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := runExperts(t, tc.cfg, tc.disk, 2, 16)
@@ -254,7 +258,9 @@ func TestRecordsOfExperts(t *testing.T) {
 			if _, own := tc.cfg.Device.(gpu.Discrete); own {
 				x.uploads = uploadTakes
 			}
-			x.readTimes()
+			if x.info.NearSlots == 0 { // else they are copies, and the disk was read before
+				x.readTimes()
+			}
 			x.moments()
 			x.flows()
 			if !x.info.Resident {

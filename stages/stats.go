@@ -32,8 +32,10 @@ type LayerStats struct {
 	Away         int64 // of the misses, those that expert hosts computed
 	BytesRead    int64 // for whatever reason
 	BytesAhead   int64 // of these, in speculative reads
-	BytesWarm    int64 // of these, in reads of experts that earlier runs used most
-	Evictions    int64 // experts that lost their slots
+	// BytesWarm are those of BytesRead that no step asked for: of a warm start, or of experts that
+	// come near.
+	BytesWarm int64
+	Evictions int64 // experts that lost their slots
 
 	// PrefetchIssued counts speculative reads. Each ends as one of Hit (used after it had ended),
 	// Late (used while still being read) or Wasted (evicted unused, or failed or recalled before

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moeflux/moeflux-actor/stages"
 	"github.com/moeflux/moeflux-actor/stages/expertio/policy"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 const (
@@ -39,6 +40,8 @@ type nearSlot struct {
 	gen   uint32
 	state nearState
 	moved bool // it counts in moving
+
+	askedNS int64 // that it be filled
 }
 
 type nearState uint8
@@ -118,7 +121,7 @@ func (n *near) takeFree() int32 {
 func (c *Core) fillNear(i int32, key int, out *stages.Outbox) {
 	n := &c.near
 	s := &n.slots[i]
-	s.key, s.next, s.state = key, -1, nearFilling
+	s.key, s.next, s.state, s.askedNS = key, -1, nearFilling, c.notes.now
 	s.gen++
 	n.of[key] = i + 1
 	first, layer := len(c.reads), key/c.cfg.Experts
@@ -178,7 +181,7 @@ func (c *Core) comeNear(out *stages.Outbox) {
 		s.state, s.next, s.moved = nearLeaving, int(w.key), true
 		n.of[old], n.of[w.key] = 0, i+1
 		n.moving++
-		c.layers[old/c.cfg.Experts].Evictions++
+		c.noteFar(old, i)
 		if leave == nil {
 			leave = out.Spent().MoveExperts()
 		}
@@ -230,6 +233,7 @@ func (c *Core) nearFilled(m *stages.ExpertsRead, out *stages.Outbox) error {
 			n.moving--
 		}
 		number := int32(r.Slot - n.first)
+		c.noteNear(s, r, number)
 		if r.Err != nil {
 			c.readErrors++
 			n.of[s.key] = 0
@@ -239,14 +243,37 @@ func (c *Core) nearFilled(m *stages.ExpertsRead, out *stages.Outbox) error {
 		}
 		s.state = nearShown
 		n.order.Add(s.key)
-		c.layers[s.key/c.cfg.Experts].BytesRead += int64(c.cfg.ExpertBytes)
-		c.nobody.HostBytes += int64(c.cfg.ExpertBytes)
+		l, bytes := &c.layers[s.key/c.cfg.Experts], int64(c.cfg.ExpertBytes)
+		l.BytesRead, l.BytesWarm = l.BytesRead+bytes, l.BytesWarm+bytes
+		c.nobody.HostBytes += bytes
 		come.Come = append(come.Come, c.nearExpert(s.key, number))
 	}
 	if len(come.Come) > 0 {
 		out.Send(stages.Dispatch, come)
 	}
 	return nil
+}
+
+// noteNear notes the end of a copy to a slot as that of a read for no step, as in a warm start.
+func (c *Core) noteNear(s *nearSlot, r *stages.ReadResult, slot int32) {
+	n := record.Read{
+		AskedNS: s.askedNS, BeganNS: r.BeganNS, EndedNS: r.EndedNS, PlacedNS: r.PlacedNS,
+		Layer: int32(s.key / c.cfg.Experts), Expert: int32(s.key % c.cfg.Experts), Slot: slot,
+		Tier: record.FromHost, Bytes: int64(c.cfg.ExpertBytes),
+	}
+	if r.Err != nil {
+		n.Failed, n.Bytes = 1, 0
+	}
+	c.notes.log.Reads.Add(n)
+}
+
+// noteFar notes that an expert is to leave its slot.
+func (c *Core) noteFar(key int, slot int32) {
+	layer, expert := key/c.cfg.Experts, key%c.cfg.Experts
+	c.layers[layer].Evictions++
+	c.notes.log.Evictions.Add(record.Eviction{
+		AtNS: c.notes.now, Layer: int32(layer), Expert: int32(expert), Slot: slot,
+	})
 }
 
 // used returns how many slots hold an expert or get one.
