@@ -31,8 +31,8 @@ func reasons(t *testing.T, cfg actors.Config) (Plan, string) {
 	return r.Plan, strings.Join(r.Why, "\n")
 }
 
-// TestFarExperts plans for a device that holds twelve experts: doctor points to the host's memory, or
-// says what is there.
+// TestFarExperts plans for a device that holds twelve experts: doctor points to the host's memory,
+// or says what is there.
 func TestFarExperts(t *testing.T) {
 	dev, err := host.New(host.Config{Threads: 1})
 	if err != nil {
