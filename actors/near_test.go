@@ -238,3 +238,13 @@ func TestNearLost(t *testing.T) {
 		t.Errorf("%d copies have failed, want one", s.ReadErrors)
 	}
 }
+
+// TestNearMovesLost has every second change of the device's tables fail: it is made again, and
+// until then no slot has another expert than the tables say.
+func TestNearMovesLost(t *testing.T) {
+	dev := &discrete{Device: device(t, 2), free: 1 << 30, refuse: true}
+	testNear(t, nearTest{fixtures.Qwen35MoEQ4, 4, device(t, 2), dev, nil})
+	if n := dev.moves.Load(); n < 20 {
+		t.Errorf("experts moved %d times", n)
+	}
+}

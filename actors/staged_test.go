@@ -25,6 +25,8 @@ type discrete struct {
 	uploads atomic.Int64 // made by queues
 	failAt  int64        // which upload fails, from 1
 	fetches atomic.Int64 // operations of that kind
+	moves   atomic.Int64 // Commands that move experts
+	refuse  bool         // every second of these fails
 }
 
 var _ gpu.Discrete = (*discrete)(nil)
@@ -59,7 +61,18 @@ func (q *discreteQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 			q.d.fetches.Add(1)
 		}
 	}
+	if c.Ops()[0].Kind() == gpu.KindRetabulate && q.d.moves.Add(1)%2 == 1 && q.d.refuse {
+		t, err := q.Queue.Submit(&gpu.Commands{Urgent: c.Urgent})
+		return lostTicket{t}, err
+	}
 	return q.Queue.Submit(c)
+}
+
+// lostTicket is of Commands that the device has lost.
+type lostTicket struct{ gpu.Ticket }
+
+func (t lostTicket) OnDone(f func(error)) {
+	t.Ticket.OnDone(func(error) { f(errUpload) })
 }
 
 // With slots and with all experts on the device results are the same bits as on one that reads the

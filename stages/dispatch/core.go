@@ -108,6 +108,7 @@ type awaited struct {
 	// All else is zero with these.
 	copied   *copying
 	exchange *Exchange
+	moved    bool // experts, see nearby
 }
 
 var _ stages.Core = (*Core)(nil)
@@ -145,7 +146,8 @@ func New(cfg Config, dev gpu.Device, queue gpu.Queue, w *weights.File, slots Slo
 		}
 	}
 	if cfg.Far {
-		c.near.sets = make(stages.NearSets, len(c.moe)*stages.NearWords(cfg.Model.NumExperts))
+		words := len(c.moe) * stages.NearWords(cfg.Model.NumExperts)
+		c.near.sets, c.near.sure = make(stages.NearSets, words), make(stages.NearSets, words)
 	}
 	c.parts, c.recorded = parts, make([][2][]*recording, len(parts))
 	for range cfg.Lanes {

@@ -38,6 +38,10 @@ func (c *Core) beginLayer(m *stages.BeginLayer, out *stages.Outbox) error {
 		return fmt.Errorf("dispatch: %v and the next %d layers begin together, but part %d ends before layer %d", &m.Step, m.More, p.index, p.end)
 	}
 	l.enter(p)
+	if err := c.submitMoves(m.Batch, p.index, out); err != nil {
+		c.fail(m.Step, err, out)
+		return nil
+	}
 	r := c.record(&m.Step, part)
 	r.Part = p.index
 	if m.Layer == p.first {
@@ -208,8 +212,13 @@ func (c *Core) ticketDone(m *stages.TicketDone, out *stages.Outbox) error {
 	}
 	delete(c.awaited, m.ID)
 	c.finished(m.ID, a.part, a.urgent)
+	if a.moved {
+		c.moved(m.Err)
+	}
 	c.tellVacated(out)
 	switch {
+	case a.moved:
+		return nil
 	case a.copied != nil:
 		c.copied(a.copied, m.Err, out)
 		return nil

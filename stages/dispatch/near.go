@@ -6,26 +6,24 @@ import (
 
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/stages"
+	"github.com/moeflux/moeflux-actor/tracing/record"
 )
 
 // nearby is what the device's tables say of experts that are near, where others are far
 // (Config.Far).
 type nearby struct {
 	sets  stages.NearSets // as the tables will be once moves is submitted
+	sure  stages.NearSets // of these, what the device is known to have in its tables
 	moves []nearMove      // to come before what is submitted next
-	left  []vacating      // oldest first
+	sent  []nearMove      // submitted and not done; others wait for that
+	left  []nearMove      // done, of experts that left: their slots may still be read
 }
 
 // nearMove is an entry of a table that changes.
 type nearMove struct {
 	stages.NearExpert
 	leaves bool
-}
-
-// vacating is a slot that what was submitted up to a ticket may read.
-type vacating struct {
-	slot   stages.SlotID
-	ticket uint64
+	ticket uint64 // of its submission
 }
 
 // moveExperts notes moves for the next submission: what is submitted now goes by the tables as they
@@ -35,10 +33,10 @@ func (c *Core) moveExperts(m *stages.MoveExperts) error {
 		return fmt.Errorf("dispatch: experts move, but none is far")
 	}
 	for _, x := range m.Come {
-		c.near.moves = append(c.near.moves, nearMove{x, false})
+		c.near.moves = append(c.near.moves, nearMove{NearExpert: x})
 	}
 	for _, x := range m.Leave {
-		c.near.moves = append(c.near.moves, nearMove{x, true})
+		c.near.moves = append(c.near.moves, nearMove{NearExpert: x, leaves: true})
 	}
 	return nil
 }
@@ -48,39 +46,51 @@ func (c *Core) home(layer, expert int) stages.SlotID {
 	return stages.SlotID(layer*c.cfg.Model.NumExperts + expert)
 }
 
-// moving reports whether the moves go with a recording. An urgent one may overtake others, whose
-// copies in transit are what the tables said before; so the moves wait for those to be done, or for
-// one of their order.
-func (c *Core) moving(r *recording) bool {
-	if len(c.near.moves) == 0 {
-		return false
+// submitMoves replaces the entries of experts that have moved, before a step's work. An urgent step
+// may overtake others, whose copies in transit are what the tables said before; so the moves wait
+// for those to be done, or for a step of their order.
+func (c *Core) submitMoves(b *stages.Batch, part int, out *stages.Outbox) error {
+	n := &c.near
+	if len(n.moves) == 0 || len(n.sent) > 0 {
+		return nil
 	}
-	return c.transit == nil || !r.Urgent || len(*c.list(r.Part, false)) == 0
+	if c.transit != nil && b.Urgent && len(*c.list(part, false)) > 0 {
+		return nil
+	}
+	r := c.record(nil, record.State)
+	r.Urgent, r.Part = b.Urgent, part
+	for _, x := range n.moves {
+		c.encodeMoves(&r.Commands, x)
+	}
+	if err := c.await(r, awaited{moved: true}, out); err != nil {
+		return err
+	}
+	for _, x := range n.moves {
+		x.ticket = c.lastTicket
+		n.sent = append(n.sent, x)
+	}
+	n.moves = n.moves[:0]
+	return nil
 }
 
-// encodeMoves replaces the entries of experts that have moved, and reports whether there are any.
-// If the recording is refused they come before the next one again.
-func (c *Core) encodeMoves(r *recording) (moving bool) {
-	if !c.moving(r) {
-		return false
+// encodeMoves replaces an expert's entries.
+func (c *Core) encodeMoves(cmd *gpu.Commands, x nearMove) {
+	m, layer, e := c.cfg.Model, int(x.Layer), int(x.Expert)
+	slot, transit := x.Slot, x.Slot
+	if x.leaves {
+		slot = c.home(layer, e)
 	}
-	m := c.cfg.Model
-	for _, x := range c.near.moves {
-		layer, e := int(x.Layer), int(x.Expert)
-		slot, transit := x.Slot, x.Slot
+	c.encodeMove(cmd, c.tables, layer, e, slot)
+	if c.transit != nil {
 		if x.leaves {
-			slot = c.home(layer, e)
+			transit = c.transit.slot(c.cfg, layer, e)
 		}
-		c.encodeMove(&r.Commands, c.tables, layer, e, slot)
-		if c.transit != nil {
-			if x.leaves {
-				transit = c.transit.slot(c.cfg, layer, e)
-			}
-			c.encodeMove(&r.Commands, c.transit.tables, layer, e, transit)
-		}
-		c.near.sets.Put(m.Layers[layer].MoEIndex, m.NumExperts, x.Expert, !x.leaves)
+		c.encodeMove(cmd, c.transit.tables, layer, e, transit)
 	}
-	return true
+	at := m.Layers[layer].MoEIndex
+	if c.near.sets.Put(at, m.NumExperts, x.Expert, !x.leaves); x.leaves {
+		c.near.sure.Put(at, m.NumExperts, x.Expert, false)
+	}
 }
 
 func (c *Core) encodeMove(cmd *gpu.Commands, t *tables, layer, expert int, slot stages.SlotID) {
@@ -88,15 +98,22 @@ func (c *Core) encodeMove(cmd *gpu.Commands, t *tables, layer, expert int, slot 
 	gpu.Encode(cmd, gpu.Retabulate{Table: &t.layers[layer], Index: expert, Expert: e})
 }
 
-// moved notes that the moves were submitted with the last ticket.
-func (c *Core) moved() {
-	n := &c.near
-	for _, x := range n.moves {
+// moved handles the end of the moves that were submitted. If they failed they are made again: until
+// then the tables name slots that nobody else gets.
+func (c *Core) moved(err error) {
+	n, m := &c.near, c.cfg.Model
+	if err != nil {
+		n.moves = append(n.sent, n.moves...)
+		n.sent = nil
+		return
+	}
+	for _, x := range n.sent {
+		n.sure.Put(m.Layers[x.Layer].MoEIndex, m.NumExperts, x.Expert, !x.leaves)
 		if x.leaves {
-			n.left = append(n.left, vacating{x.Slot, c.lastTicket})
+			n.left = append(n.left, x)
 		}
 	}
-	n.moves = n.moves[:0]
+	n.sent = n.sent[:0]
 }
 
 // tellVacated gives back the slots that nothing reads any more: all that was submitted before their
@@ -123,7 +140,7 @@ func (c *Core) tellVacated(out *stages.Outbox) {
 	}
 	m := out.Spent().SlotsVacated()
 	for _, x := range n.left[:done] {
-		m.Slots = append(m.Slots, x.slot)
+		m.Slots = append(m.Slots, x.Slot)
 	}
 	n.left = append(n.left[:0], n.left[done:]...)
 	out.Send(stages.ExpertIO, m)

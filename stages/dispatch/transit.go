@@ -21,8 +21,10 @@ type transit struct {
 	halves [gpu.FetchLanes]transitHalf
 }
 
-// transitHalf is a half as what is submitted next will find it.
+// transitHalf is a half as what is submitted next will find it. It serves the step that had it
+// filled alone, so that nobody reads what a copy of a failed step has left there.
 type transitHalf struct {
+	step  stages.StepID
 	layer int      // with routed experts, the how-manieth; -1: none
 	has   []uint64 // its experts; see stages.NearSets
 }
@@ -47,16 +49,6 @@ func (t *transit) slot(cfg Config, layer, expert int) stages.SlotID {
 	return t.first + stages.SlotID(half*cfg.Model.NumExperts+expert)
 }
 
-// forget is for when copies that were recorded have not been submitted.
-func (t *transit) forget() {
-	if t == nil {
-		return
-	}
-	for i := range t.halves {
-		t.halves[i].layer = -1
-	}
-}
-
 // large reports whether a step's far experts are copied before they are needed. Urgent steps may
 // overtake others, which the halves belong to.
 func (c *Core) large(l *lane, b *stages.Batch) bool {
@@ -68,28 +60,28 @@ func (c *Core) large(l *lane, b *stages.Batch) bool {
 
 // fetchAhead has the far experts of a layer copied, unless they were, and those of the next one,
 // whose half nothing reads by now.
-func (c *Core) fetchAhead(cmd *gpu.Commands, layer int) {
+func (c *Core) fetchAhead(cmd *gpu.Commands, step stages.StepID, layer int) {
 	n := c.cfg.Model.Layers[layer].MoEIndex
-	c.fetch(cmd, n)
+	c.fetch(cmd, step, n)
 	if n+1 < len(c.moe) {
-		c.fetch(cmd, n+1)
+		c.fetch(cmd, step, n+1)
 	}
 }
 
 // fetch has the far experts of the n-th layer with routed experts copied to its half, unless they
 // are there.
-func (c *Core) fetch(cmd *gpu.Commands, n int) {
+func (c *Core) fetch(cmd *gpu.Commands, step stages.StepID, n int) {
 	words := len(c.transit.halves[0].has)
-	near, lane := c.near.sets[n*words:(n+1)*words], n%gpu.FetchLanes
+	near, lane := c.near.sure[n*words:(n+1)*words], n%gpu.FetchLanes
 	h := &c.transit.halves[lane]
-	there := h.layer == n
+	there := h.layer == n && h.step == step
 	for i, set := range near {
 		there = there && c.all(i)&^set&^h.has[i] == 0
 	}
 	if there {
 		return
 	}
-	h.layer = n
+	h.layer, h.step = n, step
 	for i, set := range near {
 		h.has[i] = c.all(i) &^ set
 	}

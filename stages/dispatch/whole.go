@@ -62,14 +62,13 @@ func (t *tables) add(cfg Config, net *network, p *part, queue gpu.Queue, at plac
 // submitWhole submits layers in which only the device has a part: dense ones, and all where it
 // routes by itself. Combine retires them like the last wave of any other, with no slots.
 func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *stages.Outbox) error {
-	moving := c.encodeMoves(r)
 	for layer := m.Layer; layer <= m.Layer+m.More; layer++ {
 		if !m.Batch.Probe.Runs(layer) {
 			continue
 		}
 		dense := c.net.layers[layer].dense
 		if dense == nil && c.large(l, m.Batch) {
-			c.fetchAhead(&r.Commands, layer)
+			c.fetchAhead(&r.Commands, m.ID, layer)
 		}
 		c.encodeMixer(r, l, m.Batch, layer)
 		if dense != nil {
@@ -87,11 +86,7 @@ func (c *Core) submitWhole(r *recording, l *lane, m *stages.BeginLayer, out *sta
 	}
 	t, err := c.submit(r)
 	if err != nil {
-		c.transit.forget()
 		return err
-	}
-	if moving {
-		c.moved()
 	}
 	out.Send(stages.Combine, out.Spent().WaveSubmitted(stages.WaveSubmitted{Step: m.Step, Last: true, Ticket: t, More: m.More}))
 	out.Send(stages.Sequencer, out.Spent().LayerSubmitted(m.Step, m.More, nil))
