@@ -61,7 +61,8 @@ func (q *discreteQueue) Submit(c *gpu.Commands) (gpu.Ticket, error) {
 			q.d.fetches.Add(1)
 		}
 	}
-	if c.Ops()[0].Kind() == gpu.KindRetabulate && q.d.moves.Add(1)%2 == 1 && q.d.refuse {
+	moves := len(c.Ops()) > 0 && c.Ops()[0].Kind() == gpu.KindRetabulate
+	if moves && q.d.moves.Add(1)%2 == 1 && q.d.refuse {
 		t, err := q.Queue.Submit(&gpu.Commands{Urgent: c.Urgent})
 		return lostTicket{t}, err
 	}
