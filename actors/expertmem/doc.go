@@ -16,7 +16,8 @@
 //	reads.go     one read under way into each slot, on io/readpool
 //	verify.go    compares what was read with checksums
 //	near.go      slots in a device's own memory, where the host's has all experts
-//	staged.go    slots in a device's own memory, and uploads to them
+//	staged.go    slots in a device's own memory, where the host's has a part of the experts
+//	uploads.go   the copies to both
 //	tier.go      the shell of stages/tier: the host's memory between the disk and such a device
 //	stats.go     the figures of reads and memory, and reads that do not end
 package expertmem

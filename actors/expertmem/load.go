@@ -54,9 +54,7 @@ func (m *Memory) emptySlots() (*slotMemory, error) {
 	if m.plan.Near == 0 {
 		return s, nil
 	}
-	var err error
-	s.near, err = newNearSlots(dev, m.plan.Near+m.plan.Transit, s)
-	return s, err
+	return s, s.addNear(dev, m.plan.Near+m.plan.Transit)
 }
 
 // load fills the slots of all experts, as many at a time as the plan has workers.

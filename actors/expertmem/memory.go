@@ -162,14 +162,10 @@ func (m *Memory) StopReading() error {
 	if m.pool != nil {
 		m.pool.Close()
 	}
-	switch {
-	case m.slots == nil:
-	case m.slots.staging != nil:
-		return m.slots.staging.close()
-	case m.slots.near != nil:
-		return m.slots.near.stop()
+	if m.slots == nil {
+		return nil
 	}
-	return nil
+	return m.slots.uploads.close()
 }
 
 // Release gives the slots' memory back. Neither device nor reads use it any more.

@@ -44,7 +44,7 @@ func (m *Memory) bounded() (b bounded, ok bool) {
 	case p.IO == Loaded:
 		return b, false
 	case own:
-		h := m.slots.staging.tier
+		h := m.slots.tier
 		return bounded{most: p.HostSlots, least: h.perBlock, stride: int64(h.stride), held: h.heldBytes, resize: h.resize}, true
 	case p.IO == Mmap:
 		return b, true
@@ -70,7 +70,7 @@ func (m *Memory) Free(id stages.SlotID) {
 
 // Forgotten forgets the experts in the host's memory too.
 func (m *Memory) Forgotten() {
-	if m.slots.staging != nil {
-		m.slots.staging.tier.forgetAll()
+	if m.slots.tier != nil {
+		m.slots.tier.forgetAll()
 	}
 }

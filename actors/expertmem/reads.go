@@ -19,9 +19,8 @@ type slotRead struct {
 	done   stages.ExpertsRead
 	ended  func(ends []readpool.End)
 
-	commands gpu.Commands // the upload of the record, if it goes through a tier or lies there
+	commands gpu.Commands // the upload of the record, if it goes through the host's memory
 	uploaded func(error)
-	cameNear func(error)
 }
 
 // Read starts the reads of a group. The pool gets each as a group of its own, so that expert-IO
@@ -31,7 +30,7 @@ func (m *Memory) Read(g *stages.ReadGroup) {
 		t := m.reads[r.Slot]
 		if t == nil {
 			t = &slotRead{m: m}
-			t.ended, t.uploaded, t.cameNear = t.end, t.uploadEnded, t.nearEnded
+			t.ended, t.uploaded = t.end, t.uploadEnded
 			m.reads[r.Slot] = t
 		}
 		t.reqs[0] = readpool.Request{Layer: r.Layer, Expert: r.Expert, Tag: readTag(r.Slot, r.Gen)}
@@ -39,11 +38,11 @@ func (m *Memory) Read(g *stages.ReadGroup) {
 		t.done = stages.ExpertsRead{Step: g.Step, Results: t.result[:], Speculative: g.Rank.Speculative()}
 		slots := m.slots
 		if slots.near != nil {
-			t.comeNear(slots.bytes(stages.SlotID(r.Layer*slots.perBuffer + r.Expert)))
+			t.comeNear()
 			continue
 		}
-		if slots.staging != nil {
-			slots.staging.tier.step(&tier.Ask{Read: r, Rank: g.Rank})
+		if slots.tier != nil {
+			slots.tier.step(&tier.Ask{Read: r, Rank: g.Rank})
 			continue
 		}
 		slots.noteFilled(r.Slot, true)
@@ -53,9 +52,9 @@ func (m *Memory) Read(g *stages.ReadGroup) {
 
 // Hurry moves a read ahead: somebody waits for it by now.
 func (m *Memory) Hurry(h stages.Hurry) {
-	if st := m.slots.staging; st != nil {
+	if ht := m.slots.tier; ht != nil {
 		hurry := tier.Hurry(h)
-		st.tier.step(&hurry)
+		ht.step(&hurry)
 		return
 	}
 	m.pool.Hurry(readTag(h.Slot, h.Gen), rankOf(h.Rank))
@@ -64,7 +63,7 @@ func (m *Memory) Hurry(h stages.Hurry) {
 // Recall ends a read that nobody needs any more, unless a worker has begun it. Reads through a tier
 // go on: what they bring serves later steps from the host's memory.
 func (m *Memory) Recall(r stages.Recall) {
-	if m.slots.staging == nil {
+	if m.slots.tier == nil {
 		m.pool.Recall(readTag(r.Slot, r.Gen))
 	}
 }
@@ -84,8 +83,8 @@ func (t *slotRead) end(ends []readpool.End) {
 	if !end.Began.IsZero() {
 		r.BeganNS, r.EndedNS = t.m.cfg.Host.At(end.Began), t.m.cfg.Host.At(end.Ended)
 	}
-	if st := t.m.slots.staging; st != nil {
-		st.tier.step(&tier.Filled{Slot: r.Slot, Err: end.Err})
+	if h := t.m.slots.tier; h != nil {
+		h.step(&tier.Filled{Slot: r.Slot, Err: end.Err})
 		return
 	}
 	switch {
@@ -108,8 +107,7 @@ func (t *slotRead) upload(record []byte) {
 	}
 	t.commands.Reset()
 	gpu.Encode(&t.commands, gpu.Upload{Dst: slots.View(r.Slot), Src: record})
-	part, _ := slots.bufferOf(r.Slot)
-	ticket, err := slots.staging.submit(&t.commands, part, len(record))
+	ticket, err := slots.uploads.submit(&t.commands, slots.partOf(r.Slot))
 	if err != nil {
 		t.uploadEnded(err)
 		return
@@ -118,10 +116,16 @@ func (t *slotRead) upload(record []byte) {
 }
 
 func (t *slotRead) uploadEnded(err error) {
+	slots, r := t.m.slots, &t.result[0]
 	if err == nil {
-		t.result[0].PlacedNS = t.now()
+		r.PlacedNS = t.now()
+		slots.uploads.bytes.Add(int64(slots.bytesEach))
 	}
-	t.m.slots.staging.tier.step(&tier.Uploaded{Slot: t.result[0].Slot, Err: err})
+	if slots.tier == nil {
+		t.tell(err)
+		return
+	}
+	slots.tier.step(&tier.Uploaded{Slot: r.Slot, Err: err})
 }
 
 // tell tells expert-IO how the read ended.

@@ -29,11 +29,9 @@ type slotMemory struct {
 	filled []bool       // [slots], true for a slot that takes up memory; nil if mapped
 	nHeld  atomic.Int64 // the number of true ones
 
-	near *nearSlots // beside slots of the host's memory, or nil
-
-	// what reads go through if the slots are device memory that the host cannot address; otherwise
-	// nil
-	staging *staging
+	near    *nearSlots // beside slots of the host's memory, or nil
+	tier    *hostTier  // what reads go through to slots that the host cannot address; otherwise nil
+	uploads *uploads   // to slots that the host cannot address; nil without any
 }
 
 // newSlots makes empty slots in the memory of devices, so many of each.
@@ -98,6 +96,15 @@ func (s *slotMemory) bufferOf(id stages.SlotID) (buffer, at int) {
 	return buffer, int(id) - first
 }
 
+// partOf returns which of the uploads' queues fills a slot.
+func (s *slotMemory) partOf(id stages.SlotID) int {
+	if s.near != nil {
+		return 0
+	}
+	part, _ := s.bufferOf(id)
+	return part
+}
+
 // View returns where a slot begins.
 func (s *slotMemory) View(id stages.SlotID) gpu.View {
 	if s.near != nil && id >= s.near.first {
@@ -136,7 +143,7 @@ func (s *slotMemory) held() int64 { return s.nHeld.Load() * int64(s.stride) }
 // discard returns a slot's memory to the system, until the next read into the slot. The slot's
 // bytes are undefined from then on. Pinned memory and a device's own memory stay.
 func (s *slotMemory) discard(id stages.SlotID) error {
-	if s.staging != nil {
+	if s.tier != nil {
 		return nil
 	}
 	v := s.View(id)
@@ -146,14 +153,12 @@ func (s *slotMemory) discard(id stages.SlotID) error {
 
 // release gives the slots' memory back.
 func (s *slotMemory) release() (err error) {
-	if s.staging != nil {
-		err = s.staging.close()
-		if s.staging.tier != nil {
-			s.staging.tier.close()
-		}
+	err = s.uploads.close()
+	if s.tier != nil {
+		s.tier.close()
 	}
 	if s.near != nil {
-		err = s.near.close()
+		s.near.buffer.Release()
 	}
 	for _, b := range s.buffers {
 		if b != nil {

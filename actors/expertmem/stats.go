@@ -17,8 +17,8 @@ func readTag(slot stages.SlotID, gen uint32) uint64 { return uint64(uint32(slot)
 func (m *Memory) readOverdue(r readpool.Request, err *readpool.TimeoutError) {
 	m.cfg.Log.Warn("a read does not end", "layer", r.Layer, "expert", r.Expert, "waited", err.Waited, "begun", err.Begun)
 	late := stages.ReadOverdue{Slot: stages.SlotID(r.Tag >> 32), Gen: uint32(r.Tag), Err: err}
-	if st := m.slots.staging; st != nil {
-		st.tier.step((*tier.Overdue)(&late))
+	if h := m.slots.tier; h != nil {
+		h.step((*tier.Overdue)(&late))
 		return
 	}
 	m.cfg.Host.Send(stages.ExpertIO, &late)
@@ -45,11 +45,13 @@ func (m *Memory) AddStats(s *stages.Stats) {
 	s.Memory = stages.MemoryStats{
 		Available: g.counts.available.Load(), SlotsAsked: int(g.counts.asked.Load()), SlotsHeld: m.slots.held(), Shrunk: g.counts.shrunk.Load(), Grown: g.counts.grown.Load(),
 	}
-	if m.slots.staging != nil {
-		m.slots.staging.add(s)
+	if u := m.slots.uploads; u != nil {
+		s.Reads.Uploaded = u.bytes.Load()
+	}
+	if h := m.slots.tier; h != nil {
+		s.Reads.FromHost, s.Memory.HostHeld = h.hits(), h.heldBytes()
 	}
 	if m.slots.near != nil {
-		s.Reads.Uploaded = m.slots.near.bytes()
 		s.Reads.FromHost = s.Reads.Uploaded / int64(m.plan.SlotBytes)
 		s.Memory.HostHeld = int64(m.plan.HostSlots) * int64(m.plan.Stride)
 	}
