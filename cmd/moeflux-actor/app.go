@@ -107,9 +107,8 @@ func dispatch(ctx context.Context, args []string, inv *process.Invocation) error
 	if err != nil {
 		return err
 	}
-	var cli commands
 	helped := false
-	parser, err := newCommandLine(&cli, inv.Stdout, inv.Stderr, func(int) { helped = true }) // called once help is printed
+	parser, err := newCommandLine(commandLineOf(args[0]), inv.Stdout, inv.Stderr, func(int) { helped = true }) // called once help is printed
 	if err != nil {
 		panic(fmt.Sprintf("the command line's own description is wrong: %v", err))
 	}
@@ -129,8 +128,24 @@ func dispatch(ctx context.Context, args []string, inv *process.Invocation) error
 	return parsed.Run(inv)
 }
 
-// newCommandLine returns the parser of the command line.
-func newCommandLine(cli *commands, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+// commandLineOf returns commands for the parser, with the flags of one alone, for those of all take
+// it a while. Of the others it has names, which is all that it needs. A name that is no command's
+// gets everything, for the help of the whole.
+func commandLineOf(name string) any {
+	if !slices.Contains(commandNames, name) {
+		return new(commands)
+	}
+	fields := reflect.VisibleFields(reflect.TypeFor[commands]())
+	for i := range fields {
+		if !strings.EqualFold(fields[i].Name, strings.ReplaceAll(name, "-", "")) {
+			fields[i].Type = reflect.TypeFor[struct{}]()
+		}
+	}
+	return reflect.New(reflect.StructOf(fields)).Interface()
+}
+
+// newCommandLine returns the parser of a command line: of commands, or of commandLineOf.
+func newCommandLine(cli any, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	return kong.New(cli,
 		kong.Name(process.Program),
 		kong.Description("Runs Mixture-of-Experts language models whose experts stay on disk."),

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"go.uber.org/goleak"
 
 	"github.com/moeflux/moeflux-actor/internal/converse"
@@ -287,6 +290,38 @@ func TestHelp(t *testing.T) {
 		}
 		if h := mustCall(t, "", "help", name); h.stdout != strings.TrimSuffix(o.stdout, "--json") {
 			t.Errorf("help %s prints %q, want what %s --help prints", name, h.stdout, name)
+		}
+	}
+}
+
+// TestCommandLineOf wants each command to have the same flags, defaults and help alone as beside all
+// others.
+func TestCommandLineOf(t *testing.T) {
+	describe := func(p *kong.Kong, command string) (all []string) {
+		for _, n := range p.Model.Leaves(false) {
+			if path, _, _ := strings.Cut(n.Path(), " "); path != command {
+				continue
+			}
+			all = append(all, n.FullPath()+" "+n.Summary()+" "+n.Help)
+			for _, group := range n.AllFlags(false) {
+				for _, f := range group {
+					all = append(all, fmt.Sprint(n.Path(), f, f.Default, f.Help, f.Tag.Group))
+				}
+			}
+		}
+		return all
+	}
+	every := newParser(t)
+	for _, name := range commandNames {
+		alone, err := newCommandLine(commandLineOf(name), io.Discard, io.Discard, func(int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := describe(alone, name), describe(every, name); len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s alone: %q, want %q", name, got, want)
+		}
+		if n := len(alone.Model.Children); n != len(commandNames) {
+			t.Errorf("beside %s there are %d commands, want %d", name, n, len(commandNames)-1)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func readConfig(r io.Reader) (kong.Resolver, error) {
 
 // checkSetting reports a setting that the command line would refuse.
 func checkSetting(s *configfile.Setting) error {
-	p, err := newCommandLine(new(commands), io.Discard, io.Discard, func(int) {})
+	p, err := newCommandLine(commandLineOf("serve"), io.Discard, io.Discard, func(int) {})
 	if err != nil {
 		return err
 	}

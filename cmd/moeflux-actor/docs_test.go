@@ -174,8 +174,7 @@ func shellWords(line string) (words []string, ok bool) {
 // newParser returns a parser of the command line that prints nothing.
 func newParser(t *testing.T) *kong.Kong {
 	t.Helper()
-	p, err := kong.New(new(commands), kong.Name(process.Program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
-		kong.WithHyphenPrefixedParameters(true), kong.Configuration(readConfig))
+	p, err := newCommandLine(new(commands), io.Discard, io.Discard, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +190,7 @@ func parses(args []string) error {
 	if at := slices.Index(args, "--config"); at >= 0 && at+1 < len(args) { // the file need not be here
 		args = slices.Delete(slices.Clone(args), at, at+2)
 	}
-	p, err := kong.New(new(commands), kong.Name(process.Program), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}),
-		kong.WithHyphenPrefixedParameters(true), kong.Configuration(readConfig))
+	p, err := newCommandLine(commandLineOf(args[0]), io.Discard, io.Discard, func(int) {})
 	if err != nil {
 		return err
 	}
