@@ -60,7 +60,7 @@ func TestEveryCall(t *testing.T) {
 				if busy && name[:7] == "Engine." {
 					continue
 				}
-				if n++; n%testenv.Rounds(13, 6, 1) != 0 {
+				if n++; n%testenv.Rounds(25, 9, 1) != 0 {
 					continue
 				}
 				t.Run(hung.name+"/"+name+map[bool]string{true: " of the hung sequence"}[busy], func(t *testing.T) { everyCall(t, dir, &hung, name, busy) })

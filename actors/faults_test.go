@@ -56,7 +56,7 @@ func TestFailingRead(t *testing.T) {
 		if kind == readpool.Panic {
 			again = 0
 		}
-		for n := 1; ; n += testenv.Rounds(3, 1, 1) {
+		for n := 1; ; n += testenv.Rounds(5, 2, 1) {
 			e, faulty := streamed(t, actors.Config{ExpertMemory: 12 * 28672, ReadWorkers: 2}, readpool.Fault{Read: n, Kind: kind, Again: again})
 			victim, other := sequence(t, e), sequence(t, e)
 			got, err := transcript(victim, []int32{3, 1, 4, 1, 5}, 3)

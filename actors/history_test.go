@@ -34,7 +34,7 @@ func TestHistories(t *testing.T) {
 	}
 	for k, name := range append(families, fixtures.DeepseekV3Q4) {
 		for i, kv := range kvFormats {
-			if testenv.Rounds(0, 0, 1) == 0 && (k%len(kvFormats) != i || !testenv.Share(t, name, 2)) {
+			if testenv.Rounds(0, 0, 1) == 0 && (k%len(kvFormats) != i || !testenv.Share(t, name, testenv.Rounds(4, 2, 1))) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/kv=%s", name, kv), func(t *testing.T) { histories(t, name, kv, seeds[:(len(seeds)+i)/(1+i)]) })

@@ -61,10 +61,17 @@ func asksHosts(dir string, addrs ...string) actors.Config {
 // TestHosts holds a conversation with one and four expert hosts, which map their experts, load them
 // or read them: the bits are the same as with none, of models of every kind of expert.
 func TestHosts(t *testing.T) {
-	for _, tc := range []struct {
+	cases := []struct {
 		name   string
 		inputs host.Activations
-	}{{fixtures.Qwen35MoEQ4, host.F32}, {fixtures.Qwen35MoEQ4, host.Int8}, {fixtures.DeepseekV3BF16, host.F32}, {fixtures.GptOssMXFP4, host.F32}, {fixtures.GptOssMXFP4, host.Int8}} {
+	}{
+		{fixtures.Qwen35MoEQ4, host.F32}, {fixtures.Qwen35MoEQ4, host.Int8}, {fixtures.DeepseekV3BF16, host.F32},
+		{fixtures.GptOssMXFP4, host.F32}, {fixtures.GptOssMXFP4, host.Int8},
+	}
+	for i, tc := range cases {
+		if !testenv.ShareOf(t, "case", i, len(cases), testenv.Rounds(3, 1, 1)) {
+			continue
+		}
 		t.Run(fmt.Sprint(tc.name, " ", tc.inputs), func(t *testing.T) {
 			dir := fixtures.Packed(t, tc.name, 0)
 			compute := func() gpu.Device {

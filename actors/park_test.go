@@ -52,7 +52,7 @@ func TestPark(t *testing.T) {
 	}{{fixtures.Qwen35MoEQ4, ""}, {fixtures.Qwen3MoEBF16, ""}, {fixtures.Qwen3MoEBF16, actors.KVInt8}, {fixtures.Qwen35MoEQ4, actors.KVInt8}, {fixtures.DeepseekV3Q4, ""}, {fixtures.DeepseekV3Q4, actors.KVInt8},
 		{fixtures.GlmMoEDSASharedBF16, ""}, {fixtures.GlmMoEDSASharedBF16, actors.KVInt8}, {fixtures.GptOssBF16, ""}, {fixtures.MiMoV2FlashBF16, actors.KVInt8},
 		{fixtures.MiniMaxM3BF16, ""}, {fixtures.MiniMaxM3BF16, actors.KVInt8}, {fixtures.Step35BF16, ""}, {fixtures.Step35BF16, actors.KVInt8}} {
-		if !testenv.Share(t, c.model+string(c.kv), 3) {
+		if !testenv.Share(t, c.model+string(c.kv), testenv.Rounds(6, 3, 1)) {
 			continue
 		}
 		dir := fixtures.Packed(t, c.model, 0)

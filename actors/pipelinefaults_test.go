@@ -51,7 +51,7 @@ func TestPipelineFaults(t *testing.T) {
 // every n under MOEFLUX_THOROUGH, a sample of them otherwise.
 func (g *gauntlet) each(make func(n int) fault) {
 	g.t.Helper()
-	for n := 1; g.try(make(n)); n += testenv.Rounds(61, 37, 1) {
+	for n := 1; g.try(make(n)); n += testenv.Rounds(127, 61, 1) {
 	}
 }
 

@@ -190,21 +190,21 @@ func newAligned(t testing.TB, d gpu.Device, name string) *setup {
 // the bits of rows that it does not. Run tests that among all else.
 func RunMultiplied(t *testing.T, d gpu.Device) { runCases(t, d, multipliedCases(), 1, newAligned) }
 
-// Outputs runs every case on d and returns what it wrote, by case and operand: two devices that
-// promise the same bits, such as one with more threads, return the same. Whether the numbers are
-// right is left to Run.
-func Outputs(t *testing.T, d gpu.Device) map[string][]float32 {
-	return outputs(t, d, cases(), newSetup)
+// Outputs runs one case in oneIn of each kind on d, see Run, and returns what it wrote, by case and
+// operand: two devices that promise the same bits, such as one with more threads, return the same to
+// the same test. Whether the numbers are right is left to Run.
+func Outputs(t *testing.T, d gpu.Device, oneIn int) map[string][]float32 {
+	return outputs(t, d, cases(), oneIn, newSetup)
 }
 
 // OutputsRounded is Outputs for what RunRounded tests.
-func OutputsRounded(t *testing.T, d gpu.Device, rounds Rounds) map[string][]float32 {
-	return outputs(t, d, append(productCases(), roundedCases(rounds)...), beginner(newSetup).rounding(rounds))
+func OutputsRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) map[string][]float32 {
+	return outputs(t, d, append(productCases(), roundedCases(rounds)...), oneIn, beginner(newSetup).rounding(rounds))
 }
 
-func outputs(t *testing.T, d gpu.Device, all []testCase, begin beginner) map[string][]float32 {
+func outputs(t *testing.T, d gpu.Device, all []testCase, oneIn int, begin beginner) map[string][]float32 {
 	out := map[string][]float32{}
-	for _, c := range taken(t, all, 1) {
+	for _, c := range taken(t, all, oneIn) {
 		t.Run(c.name, func(t *testing.T) {
 			s := begin(t, d, c.name)
 			s.unchecked = true

@@ -237,9 +237,7 @@ func panelFormats() []quant.Format {
 func TestPanelKernels(t *testing.T) {
 	const rowsOfX = 13
 	shapes := [][2]int{{16, 1}, {48, 3}, {35, 5}, {32, 2}, {80, 9}, {13, 1}, {21, 3}, {35, 17}}
-	if testing.Short() { // under the race detector the portable kernels take long
-		shapes = shapes[:3]
-	}
+	shapes = shapes[:testenv.Rounds(3, 5, len(shapes))] // the portable kernels take long
 	counts := []int{1, 2, 3, 4, 5, 6, 7, rowsOfX}
 	for _, f := range panelFormats() {
 		for i, shape := range shapes {
@@ -251,8 +249,8 @@ func TestPanelKernels(t *testing.T) {
 					want := c.multiply(t, k, &c.rows, int8s, 1)
 					name := fmt.Sprintf("%s/%v/%dx%d/int8=%t", k.name, f, rows, cols, int8s)
 					for j, count := range counts {
-						if !testenv.ShareOf(t, f.String(), i*len(counts)+j, len(shapes)*len(counts), testenv.Rounds(3, 1, 1)) {
-							continue // under -short each count is with one of the shapes
+						if !testenv.ShareOf(t, f.String(), i*len(counts)+j, len(shapes)*len(counts), testenv.Rounds(3, 2, 1)) {
+							continue // each count is with some of the shapes
 						}
 						for _, w := range []*matrix{&c.rows, &c.panels} {
 							if err := numcmp.Equal(c.multiply(t, k, w, int8s, count), want); err != nil {
