@@ -10,6 +10,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu/host"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/model"
 )
 
