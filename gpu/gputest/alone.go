@@ -33,7 +33,7 @@ func choose(data []float32, rows []int) []float32 {
 // testAlone tests a part of the cases.
 func testAlone(t *testing.T, d gpu.Device, cases []aloneCase, oneIn int, begin beginner) {
 	for _, c := range cases {
-		if testenv.Share(t, c.name, testenv.Rounds(4, max(3, oneIn), 1)) {
+		if testenv.Share(t, c.name, testenv.Rounds(max(4, oneIn), max(3, oneIn), 1)) {
 			t.Run(c.name, func(t *testing.T) { c.test(t, d, begin) })
 		}
 	}

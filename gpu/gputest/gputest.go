@@ -87,8 +87,8 @@ func runCases(t *testing.T, d gpu.Device, all []testCase, oneIn int, begin begin
 // taken returns the cases that a test takes. Under testenv.Thorough it takes all. Otherwise it
 // takes one in oneIn, or fewer: one in three of those that look back over hundreds of positions,
 // which take most of the time, and one in four of what is multiplied. Under -short, as where a
-// processor or kernels are emulated, it takes one in eight of all, and one in twelve of experts,
-// which need many kernels each. Of each kind it takes at least one, and each variant and order of
+// processor or kernels are emulated, it takes one in eight of all at most, and one in twelve of
+// experts, which need many kernels each. Of each kind it takes at least one, and each variant and order of
 // threads its own.
 func taken(t *testing.T, all []testCase, oneIn int) []testCase {
 	size, seen := map[string]int{}, map[string]int{}
@@ -97,14 +97,14 @@ func taken(t *testing.T, all []testCase, oneIn int) []testCase {
 	}
 	return slices.DeleteFunc(all, func(c testCase) bool {
 		kind := c.kind()
-		n := testenv.Rounds(8, oneIn, 1)
+		n := testenv.Rounds(max(8, oneIn), oneIn, 1)
 		switch kind {
 		case "attention", "latentattention", "valuedim", "choose":
-			n = testenv.Rounds(8, max(3, oneIn), 1)
+			n = testenv.Rounds(max(8, oneIn), max(3, oneIn), 1)
 		case "experts":
-			n = testenv.Rounds(12, oneIn, 1)
+			n = testenv.Rounds(max(12, oneIn), oneIn, 1)
 		case "multiplied":
-			n = testenv.Rounds(8, max(4, oneIn), 1)
+			n = testenv.Rounds(max(8, oneIn), max(4, oneIn), 1)
 		}
 		i := seen[kind]
 		seen[kind]++
