@@ -161,6 +161,7 @@ func (s *shell) perform() {
 	if n := s.out.Served; n > 0 {
 		s.queue.note(n, s.r.Now())
 	}
+	s.line.answered = s.line.answered || len(s.out.Answers) > 0
 	for _, a := range s.out.Answers {
 		switch m := a.Msg.(type) {
 		case *stages.SlotsResized:

@@ -4,19 +4,27 @@ import "github.com/moeflux/moeflux-actor/stages"
 
 // picked is what one layer of a step has picked.
 type picked struct {
-	picks   []int64 // [experts]
-	each    []int64 // [experts]: the bytes that each pick of the expert pays
-	experts []first // those with picks
+	picks  []int32  // [experts]; the negative number once the first pick has been charged
+	near   []uint64 // [experts/64], all bits set
+	shares []share  // by number of picks
 }
 
-// first is an expert and the segment of its first pick.
-type first struct {
-	expert  int32
-	segment int
-}
+// share is what one pick of an expert pays of its record, and what is left over.
+type share struct{ each, over int64 } // bytes; the first pick pays both
 
 func newPicked(experts int) picked {
-	return picked{picks: make([]int64, experts), each: make([]int64, experts), experts: make([]first, 0, experts)}
+	p := picked{picks: make([]int32, experts), near: make([]uint64, stages.NearWords(experts))}
+	for i := range p.near {
+		p.near[i] = ^uint64(0)
+	}
+	return p
+}
+
+// divide makes the shares of a record of so many bytes among up to most picks.
+func (p *picked) divide(bytes int64, most int) {
+	for n := int64(len(p.shares)); n <= int64(most); n++ {
+		p.shares = append(p.shares, share{bytes / max(n, 1), bytes % max(n, 1)})
+	}
 }
 
 // charge adds what the device has chosen in a step to the costs of its segments: each pick finds
@@ -25,57 +33,50 @@ func newPicked(experts int) picked {
 // step that fails before has none.
 func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 	n := len(b.Rows) * c.cfg.TopK
+	c.picked.divide(int64(c.cfg.RecordBytes), len(b.Rows)) // a row picks an expert once
 	for i := range len(m.Picks) / n {
-		c.chargeLayer(b, i, m.Picks[i*n:][:n], m.Near)
+		near := c.picked.near
+		if words := len(near); len(m.Near) > 0 {
+			near = m.Near[i*words:][:words]
+		}
+		c.chargeLayer(b, m.Picks[i*n:][:n], near)
 	}
 }
 
-// chargeLayer is charge for the picks of the n-th layer with experts, [rows][k]. The step's answers
-// wait for it, so it divides once for an expert and not for each pick. The first pick pays what is
-// left over.
-func (c *Core) chargeLayer(b *stages.Batch, n int, layer []int32, near stages.NearSets) {
-	p, k, bytes := &c.picked, c.cfg.TopK, int64(c.cfg.RecordBytes)
-	for i := range b.Segments {
-		g := &b.Segments[i]
-		for _, e := range layer[g.Row*k : (g.Row+g.Rows)*k] {
-			if e < 0 { // the row could not be routed
-				continue
-			}
-			if p.picks[e] == 0 {
-				p.experts = append(p.experts, first{e, i})
-			}
+// chargeLayer is charge for the picks of a layer with experts, [rows][k]. The step's answers wait
+// for it, so it neither divides for a pick nor branches on what it was: which picks are the first of
+// their experts, no processor foresees.
+func (c *Core) chargeLayer(b *stages.Batch, layer []int32, near []uint64) {
+	p, k := &c.picked, c.cfg.TopK
+	clear(p.picks)
+	for _, e := range layer {
+		if e >= 0 { // else the row could not be routed
 			p.picks[e]++
 		}
 	}
-	for _, f := range p.experts {
-		p.each[f.expert] = bytes / p.picks[f.expert]
-		pay(&b.Costs[f.segment], near.Has(n, len(p.picks), f.expert), bytes%p.picks[f.expert])
-	}
 	for i := range b.Segments {
-		g, to := &b.Segments[i], &b.Costs[i]
-		for _, e := range layer[g.Row*k : (g.Row+g.Rows)*k] {
-			if e < 0 {
-				continue
-			}
-			is := near.Has(n, len(p.picks), e)
-			if pay(to, is, p.each[e]); is {
-				to.Hit++
-			} else {
-				to.Missed++
-			}
-		}
+		g := &b.Segments[i]
+		p.pay(&b.Costs[i], layer[g.Row*k:(g.Row+g.Rows)*k], near)
 	}
-	for _, f := range p.experts {
-		p.picks[f.expert] = 0
-	}
-	p.experts = p.experts[:0]
 }
 
-// pay adds bytes of an expert's record that was near, or else in the host's memory.
-func pay(to *stages.Cost, near bool, bytes int64) {
-	if near {
-		to.SlotBytes += bytes
-	} else {
-		to.HostBytes += bytes
+// pay adds what a segment's picks pay to its costs.
+func (p *picked) pay(to *stages.Cost, picks []int32, near []uint64) {
+	var hits, found, slots, bytes int64
+	for _, e := range picks {
+		if e < 0 {
+			continue
+		}
+		n := p.picks[e]
+		paid := n >> 31          // -1 once the first pick has been charged
+		all := (n ^ paid) - paid // without its sign
+		p.picks[e] = -all
+		is := int64(near[uint32(e)/64] >> (uint32(e) % 64) & 1) // 1 for an expert that is near
+		s := &p.shares[all]
+		pays := s.each + s.over&^int64(paid)
+		hits, found = hits+is, found+1
+		slots, bytes = slots+pays&-is, bytes+pays
 	}
+	to.Hit, to.Missed = to.Hit+hits, to.Missed+found-hits
+	to.SlotBytes, to.HostBytes = to.SlotBytes+slots, to.HostBytes+bytes-slots
 }

@@ -31,58 +31,99 @@ func stepPicks(texts, layers, experts, k int) (*stages.Batch, []int32) {
 }
 
 // Each pick is charged with an equal part of its record, but for what a division leaves over, and
-// the parts of a record add up to it.
+// the parts of a record add up to it: as bytes of a slot where the expert is near, else as bytes of
+// the host's memory.
 func TestCharge(t *testing.T) {
 	for _, texts := range []int{1, 2, 7, 100} {
-		const layers, experts, k, bytes = 3, 16, 4, 1001
-		b, picks := stepPicks(texts, layers, experts, k)
-		c := &Core{cfg: Config{TopK: k, RecordBytes: bytes}, picked: newPicked(experts)}
-		c.charge(b, &stages.StepRouted{Picks: picks})
-
-		hits, least, over := make([]int64, texts), make([]int64, texts), make([]int64, texts)
-		var records, charged int64
-		n := len(b.Rows) * k
-		for ; len(picks) > 0; picks = picks[n:] {
-			all := make(map[int32]int64)
-			for _, e := range picks[:n] {
-				all[e]++
-			}
-			seen := make(map[int32]bool)
-			for i, g := range b.Segments {
-				for _, e := range picks[g.Row*k : (g.Row+g.Rows)*k] {
-					if e < 0 {
-						continue
-					}
-					hits[i]++
-					least[i] += bytes / all[e]
-					if !seen[e] {
-						seen[e] = true
-						over[i] += bytes % all[e]
-						records++
-					}
-				}
-			}
-		}
-		for i, got := range b.Costs {
-			if want := (stages.Cost{Hit: hits[i], SlotBytes: least[i] + over[i]}); got != want {
-				t.Errorf("%d texts: text %d has %+v, want %+v", texts, i, got, want)
-			}
-			charged += got.SlotBytes
-		}
-		if charged != records*bytes {
-			t.Errorf("%d texts: charged %d bytes for %d records of %d", texts, charged, records, bytes)
+		for _, far := range []bool{false, true} {
+			testCharge(t, texts, far)
 		}
 	}
 }
 
-// BenchmarkCharge is a step of 128 texts with 48 layers.
+func testCharge(t *testing.T, texts int, far bool) {
+	const layers, experts, k, bytes = 3, 70, 4, 1001
+	b, picks := stepPicks(texts, layers, experts, k)
+	var near stages.NearSets // all are
+	if far {
+		near = make(stages.NearSets, layers*stages.NearWords(experts))
+		for e := range layers * experts {
+			near.Put(e/experts, experts, int32(e%experts), e%3 == 0)
+		}
+	}
+	c := &Core{cfg: Config{TopK: k, RecordBytes: bytes}, picked: newPicked(experts)}
+	c.charge(b, &stages.StepRouted{Picks: picks, Near: near})
+
+	want := make([]stages.Cost, texts)
+	n := len(b.Rows) * k
+	for layer := range layers {
+		of := picks[layer*n:][:n]
+		all := make(map[int32]int64)
+		for _, e := range of {
+			all[e]++
+		}
+		seen := make(map[int32]bool)
+		for i, g := range b.Segments {
+			for _, e := range of[g.Row*k : (g.Row+g.Rows)*k] {
+				if e < 0 {
+					continue
+				}
+				pays := bytes / all[e]
+				if !seen[e] {
+					seen[e] = true
+					pays += bytes % all[e]
+				}
+				if near.Has(layer, experts, e) {
+					want[i].Hit, want[i].SlotBytes = want[i].Hit+1, want[i].SlotBytes+pays
+				} else {
+					want[i].Missed, want[i].HostBytes = want[i].Missed+1, want[i].HostBytes+pays
+				}
+			}
+		}
+	}
+	for i, got := range b.Costs {
+		if got != want[i] {
+			t.Errorf("%d texts, far %t: text %d has %+v, want %+v", texts, far, i, got, want[i])
+		}
+	}
+	var charged, records int64
+	for _, cost := range want {
+		charged += cost.SlotBytes + cost.HostBytes
+	}
+	for layer := range layers {
+		used := make(map[int32]bool)
+		for _, e := range picks[layer*n:][:n] {
+			if e >= 0 && !used[e] {
+				used[e] = true
+				records++
+			}
+		}
+	}
+	if charged != records*bytes {
+		t.Errorf("%d texts, far %t: charged %d bytes for %d records of %d", texts, far, charged, records, bytes)
+	}
+}
+
+// BenchmarkCharge is steps of 32 texts with 48 layers, a different one each time: what has been seen
+// before a processor foresees.
 func BenchmarkCharge(b *testing.B) {
 	const layers, experts, k = 48, 128, 8
-	batch, picks := stepPicks(64, layers, experts, k)
-	c := &Core{cfg: Config{TopK: k, RecordBytes: 2_654_208}, picked: newPicked(experts)}
-	m := &stages.StepRouted{Picks: picks}
-	for b.Loop() {
-		c.charge(batch, m)
+	batch, _ := stepPicks(32, layers, experts, k)
+	steps := make([]*stages.StepRouted, 64)
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range steps {
+		steps[i] = new(stages.StepRouted)
+		for range layers * len(batch.Rows) {
+			for _, e := range r.Perm(experts)[:k] {
+				steps[i].Picks = append(steps[i].Picks, int32(e))
+			}
+		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(picks)), "ns/pick")
+	c := &Core{cfg: Config{TopK: k, RecordBytes: 2_654_208}, picked: newPicked(experts)}
+	n := 0
+	for b.Loop() {
+		c.charge(batch, steps[n%len(steps)])
+		n++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(steps[0].Picks)), "ns/pick")
 }

@@ -152,10 +152,11 @@ func (c *Core) losses(m *stages.StepRouted) (losses []stages.Loss) {
 	k, rows := c.cfg.TopK, len(m.Batch.Rows)
 	var lost map[stages.SeqID]bool
 	for i := 0; i < len(m.Picks); i += k {
-		pick, row := m.Picks[i], i/k%rows
+		pick := m.Picks[i]
 		if pick >= 0 || !m.Batch.Probe.Runs(c.moe[i/k/rows]) {
 			continue
 		}
+		row := i / k % rows
 		seq := m.Batch.Rows[row].Seq
 		if lost[seq] {
 			continue
