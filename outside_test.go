@@ -56,9 +56,9 @@ func TestTwentyLines(t *testing.T) {
 
 // TestOutside takes what the documentation shows to another module, which has this one by a replace
 // directive, and wants everything to be found from there: by the programs of README.md and
-// docs/embed.md, and by the examples of this package, which its own tests run. The programs are then
-// built as if they lay in this module, which has been built already, and run. It needs Go and the
-// modules that this module needs, and no network.
+// docs/embed.md, and by the examples of this package, which its own tests run. The programs are
+// then built as if they lay in this module, which has been built already, and run. It needs Go and
+// the modules that this module needs, and no network.
 func TestOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the programs of the documentation")

@@ -294,8 +294,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestCommandLineOf wants each command to have the same flags, defaults and help alone as beside all
-// others.
+// TestCommandLineOf wants each command to have the same flags, defaults and help alone as beside
+// all others.
 func TestCommandLineOf(t *testing.T) {
 	describe := func(p *kong.Kong, command string) (all []string) {
 		for _, n := range p.Model.Leaves(false) {

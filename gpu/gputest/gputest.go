@@ -88,8 +88,8 @@ func runCases(t *testing.T, d gpu.Device, all []testCase, oneIn int, begin begin
 // takes one in oneIn, or fewer: one in three of those that look back over hundreds of positions,
 // which take most of the time, and one in four of what is multiplied. Under -short, as where a
 // processor or kernels are emulated, it takes one in eight of all at most, and one in twelve of
-// experts, which need many kernels each. Of each kind it takes at least one, and each variant and order of
-// threads its own.
+// experts, which need many kernels each. Of each kind it takes at least one, and each variant and
+// order of threads its own.
 func taken(t *testing.T, all []testCase, oneIn int) []testCase {
 	size, seen := map[string]int{}, map[string]int{}
 	for _, c := range all {
@@ -191,8 +191,8 @@ func newAligned(t testing.TB, d gpu.Device, name string) *setup {
 func RunMultiplied(t *testing.T, d gpu.Device) { runCases(t, d, multipliedCases(), 1, newAligned) }
 
 // Outputs runs one case in oneIn of each kind on d, see Run, and returns what it wrote, by case and
-// operand: two devices that promise the same bits, such as one with more threads, return the same to
-// the same test. Whether the numbers are right is left to Run.
+// operand: two devices that promise the same bits, such as one with more threads, return the same
+// to the same test. Whether the numbers are right is left to Run.
 func Outputs(t *testing.T, d gpu.Device, oneIn int) map[string][]float32 {
 	return outputs(t, d, cases(), oneIn, newSetup)
 }

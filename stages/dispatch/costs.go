@@ -44,8 +44,8 @@ func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 }
 
 // chargeLayer is charge for the picks of a layer with experts, [rows][k]. The step's answers wait
-// for it, so it neither divides for a pick nor branches on what it was: which picks are the first of
-// their experts, no processor foresees.
+// for it, so it neither divides for a pick nor branches on what it was: which picks are the first
+// of their experts, no processor foresees.
 func (c *Core) chargeLayer(b *stages.Batch, layer []int32, near []uint64) {
 	p, k := &c.picked, c.cfg.TopK
 	clear(p.picks)

@@ -104,8 +104,8 @@ func testCharge(t *testing.T, texts int, far bool) {
 	}
 }
 
-// BenchmarkCharge is steps of 32 texts with 48 layers, a different one each time: what has been seen
-// before a processor foresees.
+// BenchmarkCharge is steps of 32 texts with 48 layers, a different one each time: what has been
+// seen before a processor foresees.
 func BenchmarkCharge(b *testing.B) {
 	const layers, experts, k = 48, 128, 8
 	batch, _ := stepPicks(32, layers, experts, k)

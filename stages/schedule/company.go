@@ -13,9 +13,9 @@ func (s *Schedule[R]) company() (until int64) {
 		latest, back := now+s.saves(ready, min(n, most-ready)), 0
 		until = 0
 		for _, e := range s.waits.seqs {
-			if e.by > now && e.by <= latest {
+			if e.by > now && e.likely <= latest {
 				back++
-				until = max(until, e.by)
+				until = max(until, min(e.by, latest))
 			}
 		}
 		if back >= n {
@@ -55,15 +55,19 @@ func partOf(whole, share, took float64) float64 { return min(max(took, whole*sha
 // devices.
 func (s *Schedule[R]) places() bool { return s.cfg.Parts > 1 && s.splits() }
 
-// patience is how long a sequence is expected at least where steps have places: a part of what a
-// step takes that has its share. The callers of a step's rows come back one after the other, and
-// wait for stages that are at work for another step; who misses the step would have a small one.
+// patience is how long a sequence is expected at least, if that pays: a part of what a step takes
+// that has its share. The callers of a step's rows come back one after the other, one of them late
+// now and then, and who misses the step has a small one. Where steps have places callers also wait
+// for stages that are at work for another step, and so get more.
 func (s *Schedule[R]) patience() int64 {
-	if !s.places() {
-		return 0
+	whole, _, _ := s.pace.decode(min(s.together(), s.decoding()))
+	if s.places() {
+		return int64(whole) / placePatience
 	}
-	whole, _, _ := s.pace.decode(s.together())
-	return int64(whole) / placePatience
+	return int64(whole) / stepPatience
 }
 
-const placePatience = 8
+const (
+	placePatience = 8
+	stepPatience  = 16
+)

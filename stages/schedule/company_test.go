@@ -145,7 +145,8 @@ func (p *couple) waits() (ns int64) {
 // TestCompanyPays waits for a sequence as long as a step of two rows takes less than two steps.
 func TestCompanyPays(t *testing.T) {
 	for _, c := range []struct{ takes, waits int64 }{ // of the second sequence until it asks again; of the first
-		{0, 200_000}, {100_000, 200_000}, {400_000, 500_000}, {4_000_000, 5_000_000}, {4_700_000, 5_875_000}, {4_900_000, 0}, {50_000_000, 0},
+		{0, 625_000}, {400_000, 625_000}, // a sixteenth of a step
+		{600_000, 750_000}, {4_000_000, 5_000_000}, {4_700_000, 5_875_000}, {4_900_000, 0}, {50_000_000, 0},
 	} {
 		p := newCouple(t, 10_000_000, 14_000_000)
 		p.takes(c.takes)
@@ -153,7 +154,11 @@ func TestCompanyPays(t *testing.T) {
 			t.Errorf("after %d µs it waits %d µs, want %d", c.takes/1000, got/1000, c.waits/1000)
 		}
 	}
-	p := newCouple(t, 10_000_000, 19_900_000)
+	p := newCouple(t, 10_000_000, 19_600_000)
+	if got := p.waits(); got != 400_000 {
+		t.Errorf("where two rows save 400 µs it waits %d", got/1000)
+	}
+	p = newCouple(t, 10_000_000, 19_900_000)
 	if got := p.waits(); got != 0 {
 		t.Errorf("where two rows take as long as two steps it waits %d µs", got/1000)
 	}
@@ -172,8 +177,8 @@ func TestCompanyOfGrownTexts(t *testing.T) {
 	}
 	p.s.Expect(3)
 	p.s.Expect(4)
-	if got := p.waits(); got != 200_000 {
-		t.Errorf("it waits %d µs, want 200", got/1000)
+	if got := p.waits(); got != 500_000 {
+		t.Errorf("it waits %d µs, want 500, a sixteenth of a step", got/1000)
 	}
 }
 
@@ -185,17 +190,17 @@ func TestTakesFade(t *testing.T) {
 	for i := range 30 {
 		p.takes(50_000)
 		now := p.waits()
-		if now > before || i > 0 && now == before && now > 200_000 {
+		if now > before || i > 0 && now == before && now > 625_000 {
 			t.Errorf("after %d quick tokens it waits %d µs, before that %d", i+1, now/1000, before/1000)
 		}
 		before = now
 	}
-	if before != 200_000 {
-		t.Errorf("after 30 quick tokens it waits %d µs, want 200", before/1000)
+	if before != 625_000 {
+		t.Errorf("after 30 quick tokens it waits %d µs, want a sixteenth of a step", before/1000)
 	}
 	p.takes(4_000_000)
 	p.s.Unexpect(2)
-	if got := p.waits(); got != 200_000 {
-		t.Errorf("for one that was forgotten it waits %d µs, want 200", got/1000)
+	if got := p.waits(); got != 625_000 {
+		t.Errorf("for one that was forgotten it waits %d µs, want a sixteenth of a step", got/1000)
 	}
 }

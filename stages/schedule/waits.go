@@ -18,15 +18,16 @@ type waits struct {
 	takes map[uint64]int64
 }
 
-// expected is a sequence that is likely to be back, and by when.
+// expected is a sequence that is likely to be back by some time, and waited for until another one
+// if that pays.
 type expected struct {
-	seq uint64
-	by  int64
+	seq        uint64
+	likely, by int64
 }
 
 const (
-	// linger is how long a sequence is expected at least. Choosing a token takes a caller some 10
-	// to 100 µs; a token itself takes milliseconds.
+	// linger is how long a sequence is expected at least; so is a part of a step, see patience.
+	// Choosing a token takes a caller some 10 to 100 µs; a token itself takes milliseconds.
 	linger = 200_000
 	// takesFades is the part by which the longest time that a sequence took counts less with each
 	// token.
@@ -47,7 +48,12 @@ func (s *Schedule[R]) Expect(seq uint64) {
 	w.away[seq] = s.pace.now
 	if !s.Expects(seq) {
 		takes := w.takes[seq]
-		w.seqs = append(w.seqs, expected{seq, s.pace.now + max(linger, takes+takes/4, s.patience())})
+		likely := max(linger, takes+takes/4)
+		by := max(likely, s.patience())
+		if s.places() {
+			likely = by
+		}
+		w.seqs = append(w.seqs, expected{seq, s.pace.now + likely, s.pace.now + by})
 	}
 }
 
@@ -100,6 +106,6 @@ func (s *Schedule[R]) Timer() (round uint64, at int64) {
 func (s *Schedule[R]) WaitOver(round uint64) {
 	if w := &s.waits; w.on && round == w.round {
 		w.on, w.over = false, w.held
-		w.seqs = slices.DeleteFunc(w.seqs, func(e expected) bool { return e.by <= w.until })
+		w.seqs = slices.DeleteFunc(w.seqs, func(e expected) bool { return e.likely <= w.until })
 	}
 }
