@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	goruntime "runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -73,6 +75,50 @@ func TestLineSuspends(t *testing.T) {
 	b.PostSystemMessage(new(actor.ResumeMailbox))
 	if want := []any{"bad", 1, 2}; !slices.Equal(n.got, want) {
 		t.Errorf("handled %v, want %v", n.got, want)
+	}
+}
+
+// TestLineGivesWay answers a caller by the first of two messages: on one processor the caller goes on
+// before the second is handled, nearly always (Go's scheduler sometimes takes another goroutine
+// first), and what it asks for comes after that.
+func TestLineGivesWay(t *testing.T) {
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(1))
+	const tries = 20
+	first := 0
+	for range tries {
+		l, n := new(line), new(notes)
+		b := boxOn(l, n)
+		var asked atomic.Bool
+		answer := make(chan bool, 1)
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			<-answer
+			asked.Store(true)
+			b.PostUserMessage("ask")
+		})
+		for range 3 {
+			goruntime.Gosched() // the caller waits
+		}
+		n.do = func(m any) {
+			switch m {
+			case "result":
+				b.PostUserMessage("count")
+				l.answered = true
+				answer <- true
+			case "count":
+				if asked.Load() {
+					first++
+				}
+			}
+		}
+		b.PostUserMessage("result")
+		caller.Wait()
+		if want := []any{"result", "count", "ask"}; !slices.Equal(n.got, want) {
+			t.Errorf("handled %v, want %v", n.got, want)
+		}
+	}
+	if first < tries/2 {
+		t.Errorf("%d of %d callers went before a message behind their answers", first, tries)
 	}
 }
 
