@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,7 +149,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	err := e.leftBehind(context.Cause(ctx))
 	if e.rt.SetGone() {
-		e.log.Warn("the engine is closed but not freed: what is in use is freed when that ends", "error", err)
+		level := slog.LevelWarn
+		if err.Freeing() { // nothing hangs
+			level = slog.LevelInfo
+		}
+		e.log.Log(context.Background(), level, "the engine is closed but not freed: what is in use is freed when that ends", "error", err)
 	}
 	return err
 }

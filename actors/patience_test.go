@@ -14,6 +14,7 @@ import (
 	"github.com/moeflux/moeflux-actor/actors"
 	"github.com/moeflux/moeflux-actor/gpu"
 	"github.com/moeflux/moeflux-actor/internal/fixtures"
+	"github.com/moeflux/moeflux-actor/internal/testenv"
 	"github.com/moeflux/moeflux-actor/io/readpool"
 	"github.com/moeflux/moeflux-actor/stages"
 )
@@ -237,6 +238,45 @@ type closeCount struct {
 func (c *closeCount) Close() error {
 	c.n.Add(1)
 	return nil
+}
+
+// TestCloseThatFrees closes an engine whose memory takes a while to be freed, and nothing else: the
+// error says so, and the log does not warn of it.
+func TestCloseThatFrees(t *testing.T) {
+	dev := &slowToFree{discrete: &discrete{Device: device(t, 2), free: 1 << 30}}
+	var log testenv.Log
+	e := open(t, actors.Config{
+		Model: fixtures.Packed(t, fixtures.Qwen35MoEQ4, 0), Device: dev, ExpertIO: actors.ExpertIOBuffered,
+		HostMemory: 4 * pageSlot, ExpertMemory: 40 * pageSlot, Logger: log.Logger(),
+	})
+	eval(t, sequence(t, e), 1, 2, 3)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := e.Close(ended)
+	if left := (*actors.LeftBehindError)(nil); !errors.As(err, &left) || !left.Freeing() {
+		t.Errorf("Close: %v, want that memory is being freed", err)
+	}
+	if !log.Has("level=INFO", "closed but not freed") || log.Has("level=WARN") {
+		t.Errorf("the log has %s", &log)
+	}
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// slowToFree is a device whose pinned memory takes a while to be freed.
+type slowToFree struct{ *discrete }
+
+func (d *slowToFree) NewPinned(n int) (gpu.Buffer, error) {
+	b, err := d.discrete.NewPinned(n)
+	return slowBuffer{b}, err
+}
+
+type slowBuffer struct{ gpu.Buffer }
+
+func (b slowBuffer) Release() {
+	time.Sleep(500 * time.Millisecond)
+	b.Buffer.Release()
 }
 
 // TestCloseDevice: a device is closed at once, unless an engine still uses it.
