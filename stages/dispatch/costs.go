@@ -33,7 +33,7 @@ func (p *picked) divide(bytes int64, most int) {
 // step that fails before has none.
 func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 	n := len(b.Rows) * c.cfg.TopK
-	c.picked.divide(int64(c.cfg.RecordBytes), len(b.Rows)) // a row picks an expert once
+	c.picked.divide(int64(c.cfg.RecordBytes), n) // rows of a device that is at fault may repeat an expert
 	for i := range len(m.Picks) / n {
 		near := c.picked.near
 		if words := len(near); len(m.Near) > 0 {
