@@ -78,8 +78,8 @@ func TestLineSuspends(t *testing.T) {
 	}
 }
 
-// TestLineGivesWay answers a caller by the first of two messages: on one processor the caller goes on
-// before the second is handled, nearly always (Go's scheduler sometimes takes another goroutine
+// TestLineGivesWay answers a caller by the first of two messages: on one processor the caller goes
+// on before the second is handled, nearly always (Go's scheduler sometimes takes another goroutine
 // first), and what it asks for comes after that.
 func TestLineGivesWay(t *testing.T) {
 	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(1))
