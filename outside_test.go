@@ -70,7 +70,8 @@ func TestOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := append(programs(t, "README.md"), programs(t, "docs/embed.md")...)
-	build := []string{"go", "build", "-ldflags=-s -w", "-overlay=" + filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "bin") + "/"}
+	overlays, bin := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "bin")
+	build := []string{"go", "build", "-ldflags=-s -w", "-overlay=" + overlays, "-o", bin + "/"}
 	overlay := make(map[string]string)
 	for i, p := range all {
 		file := filepath.Join(dir, name(i), "main.go")
@@ -82,7 +83,7 @@ func TestOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "overlay.json"), places)
+	write(t, overlays, places)
 	examples, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,8 @@ func TestOutside(t *testing.T) {
 		return string(out)
 	}
 	found := run(dir, "go", "list", "-mod=mod", "-deps", "-test", "./...")
-	for _, want := range []string{"example.com/another/" + name(0), "example.com/another/examples", "github.com/moeflux/moeflux-actor/actors"} {
+	const other, ours = "example.com/another/", "github.com/moeflux/moeflux-actor/"
+	for _, want := range []string{other + name(0), other + "examples", ours + "actors"} {
 		if !strings.Contains(found, want+"\n") {
 			t.Errorf("the other module lacks %s: %s", want, found)
 		}
@@ -115,7 +117,7 @@ func TestOutside(t *testing.T) {
 	for i, p := range all {
 		var out string
 		for try := 0; try < 5 && strings.TrimSpace(out) == ""; try++ {
-			out = run(dir, filepath.Join(dir, "bin", name(i)), model, "if err != nil {\n")
+			out = run(dir, filepath.Join(bin, name(i)), model, "if err != nil {\n")
 		}
 		if strings.TrimSpace(out) == "" || !strings.Contains(out, wants[i]) {
 			t.Errorf("a program of %s prints %q, want %q", p.file, out, wants[i])

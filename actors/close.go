@@ -153,7 +153,8 @@ func (e *Engine) Close(ctx context.Context) error {
 		if err.Freeing() { // nothing hangs
 			level = slog.LevelInfo
 		}
-		e.log.Log(context.Background(), level, "the engine is closed but not freed: what is in use is freed when that ends", "error", err)
+		e.log.Log(context.Background(), level,
+			"the engine is closed but not freed: what is in use is freed when that ends", "error", err)
 	}
 	return err
 }

@@ -65,7 +65,8 @@ func TestHosts(t *testing.T) {
 		name   string
 		inputs host.Activations
 	}{
-		{fixtures.Qwen35MoEQ4, host.F32}, {fixtures.Qwen35MoEQ4, host.Int8}, {fixtures.DeepseekV3BF16, host.F32},
+		{fixtures.Qwen35MoEQ4, host.F32}, {fixtures.Qwen35MoEQ4, host.Int8},
+		{fixtures.DeepseekV3BF16, host.F32},
 		{fixtures.GptOssMXFP4, host.F32}, {fixtures.GptOssMXFP4, host.Int8},
 	}
 	for i, tc := range cases {

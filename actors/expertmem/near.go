@@ -19,7 +19,6 @@ func (s *slotMemory) addNear(dev gpu.Device, n int) error {
 		return err
 	}
 	s.near = &nearSlots{first: stages.SlotID(len(s.buffers) * s.perBuffer), buffer: buf}
-	s.uploads = new(uploads)
 	return s.uploads.add(dev)
 }
 

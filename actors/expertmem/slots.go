@@ -31,7 +31,7 @@ type slotMemory struct {
 
 	near    *nearSlots // beside slots of the host's memory, or nil
 	tier    *hostTier  // what reads go through to slots that the host cannot address; otherwise nil
-	uploads *uploads   // to slots that the host cannot address; nil without any
+	uploads uploads    // to slots that the host cannot address
 }
 
 // newSlots makes empty slots in the memory of devices, so many of each.

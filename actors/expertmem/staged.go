@@ -14,7 +14,7 @@ import (
 // device, and only those who need an expert wait for its upload.
 func (m *Memory) newStagedSlots(devices []gpu.Device, each []int) (s *slotMemory, err error) {
 	stride := m.plan.Stride
-	s = &slotMemory{stride: stride, bytesEach: m.plan.SlotBytes, uploads: new(uploads)}
+	s = &slotMemory{stride: stride, bytesEach: m.plan.SlotBytes}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("expertmem: %d expert slots of %d bytes: %w", m.plan.Slots, stride, err), s.release())
@@ -34,6 +34,7 @@ func (m *Memory) newStagedSlots(devices []gpu.Device, each []int) (s *slotMemory
 		}
 	}
 	cfg := tier.Config{Layers: m.cfg.Layers, Experts: m.cfg.File.Experts(), Slots: total, Limit: m.plan.HostSlots}
-	s.tier, err = newHostTier(m.cfg.Device.(gpu.Discrete), cfg, stride, m.plan.SlotBytes, stagedReads{m}, m.cfg.Log)
+	dev := m.cfg.Device.(gpu.Discrete)
+	s.tier, err = newHostTier(dev, cfg, stride, m.plan.SlotBytes, stagedReads{m}, m.cfg.Log)
 	return s, err
 }

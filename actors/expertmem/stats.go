@@ -45,9 +45,7 @@ func (m *Memory) AddStats(s *stages.Stats) {
 	s.Memory = stages.MemoryStats{
 		Available: g.counts.available.Load(), SlotsAsked: int(g.counts.asked.Load()), SlotsHeld: m.slots.held(), Shrunk: g.counts.shrunk.Load(), Grown: g.counts.grown.Load(),
 	}
-	if u := m.slots.uploads; u != nil {
-		s.Reads.Uploaded = u.bytes.Load()
-	}
+	s.Reads.Uploaded = m.slots.uploads.bytes.Load()
 	if h := m.slots.tier; h != nil {
 		s.Reads.FromHost, s.Memory.HostHeld = h.hits(), h.heldBytes()
 	}

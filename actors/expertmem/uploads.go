@@ -9,7 +9,7 @@ import (
 )
 
 // uploads copies records from the host's memory to slots that lie in devices' own, beside what the
-// devices compute: on queues of their own. A nil uploads has nothing to close.
+// devices compute: on queues of their own. Its zero value has none yet.
 type uploads struct {
 	mu     sync.Mutex   // one Submit at a time
 	queues []gpu.Queue  // of each part of the device
@@ -35,9 +35,6 @@ func (u *uploads) submit(c *gpu.Commands, part int) (gpu.Ticket, error) {
 
 // close waits for uploads under way and their callbacks.
 func (u *uploads) close() error {
-	if u == nil {
-		return nil
-	}
 	var errs []error
 	for _, q := range u.queues {
 		errs = append(errs, q.Close())

@@ -199,10 +199,13 @@ func Outputs(t *testing.T, d gpu.Device, oneIn int) map[string][]float32 {
 
 // OutputsRounded is Outputs for what RunRounded tests.
 func OutputsRounded(t *testing.T, d gpu.Device, oneIn int, rounds Rounds) map[string][]float32 {
-	return outputs(t, d, append(productCases(), roundedCases(rounds)...), oneIn, beginner(newSetup).rounding(rounds))
+	all := append(productCases(), roundedCases(rounds)...)
+	return outputs(t, d, all, oneIn, beginner(newSetup).rounding(rounds))
 }
 
-func outputs(t *testing.T, d gpu.Device, all []testCase, oneIn int, begin beginner) map[string][]float32 {
+func outputs(
+	t *testing.T, d gpu.Device, all []testCase, oneIn int, begin beginner,
+) map[string][]float32 {
 	out := map[string][]float32{}
 	for _, c := range taken(t, all, oneIn) {
 		t.Run(c.name, func(t *testing.T) {

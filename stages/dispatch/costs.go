@@ -20,7 +20,7 @@ func newPicked(experts int) picked {
 	return p
 }
 
-// divide makes the shares of a record of so many bytes among up to most picks.
+// divide makes the shares of a record of so many bytes for each number of picks up to most.
 func (p *picked) divide(bytes int64, most int) {
 	for n := int64(len(p.shares)); n <= int64(most); n++ {
 		p.shares = append(p.shares, share{bytes / max(n, 1), bytes % max(n, 1)})
@@ -33,7 +33,7 @@ func (p *picked) divide(bytes int64, most int) {
 // step that fails before has none.
 func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 	n := len(b.Rows) * c.cfg.TopK
-	c.picked.divide(int64(c.cfg.RecordBytes), n) // rows of a device that is at fault may repeat an expert
+	c.picked.divide(int64(c.cfg.RecordBytes), n) // a faulty device may repeat an expert in a row
 	for i := range len(m.Picks) / n {
 		near := c.picked.near
 		if words := len(near); len(m.Near) > 0 {
@@ -44,8 +44,8 @@ func (c *Core) charge(b *stages.Batch, m *stages.StepRouted) {
 }
 
 // chargeLayer is charge for the picks of a layer with experts, [rows][k]. The step's answers wait
-// for it, so it neither divides for a pick nor branches on what it was: which picks are the first
-// of their experts, no processor foresees.
+// for it, so it does not divide for each pick, and does not branch on whether a pick is the first
+// of its expert, which a processor cannot predict.
 func (c *Core) chargeLayer(b *stages.Batch, layer []int32, near []uint64) {
 	p, k := &c.picked, c.cfg.TopK
 	clear(p.picks)

@@ -20,7 +20,7 @@ func stepPicks(texts, layers, experts, k int) (*stages.Batch, []int32) {
 	}
 	var picks []int32
 	for range layers * len(b.Rows) {
-		again := r.IntN(20) == 0 // as of a device that is at fault
+		again := r.IntN(20) == 0 // as a faulty device may
 		for _, e := range r.Perm(experts)[:k] {
 			if again {
 				e = 0
@@ -104,12 +104,13 @@ func testCharge(t *testing.T, texts int, far bool) {
 		}
 	}
 	if charged != records*bytes {
-		t.Errorf("%d texts, far %t: charged %d bytes for %d records of %d", texts, far, charged, records, bytes)
+		t.Errorf("%d texts, far %t: charged %d bytes for %d records of %d",
+			texts, far, charged, records, bytes)
 	}
 }
 
-// BenchmarkCharge is steps of 32 texts with 48 layers, a different one each time: what has been
-// seen before a processor foresees.
+// BenchmarkCharge charges steps of 32 texts with 48 layers, a different step each time: a processor
+// learns the branches of a step that it sees again and again.
 func BenchmarkCharge(b *testing.B) {
 	const layers, experts, k = 48, 128, 8
 	batch, _ := stepPicks(32, layers, experts, k)
